@@ -32,7 +32,7 @@ install_apt() {
       as_root=(sudo)
     else
       say "${#apt_missing[@]} Debian packages are missing and neither root nor sudo is at hand; run this as root, then ./x again:"
-      printf 'apt-get install --no-install-recommends -y %s\n' "${apt_missing[*]}" >&2
+      printf 'apt-get update && apt-get install --no-install-recommends -y %s\n' "${apt_missing[*]}" >&2
       return 1
     fi
   fi
@@ -47,13 +47,13 @@ install_apt() {
   fi
 }
 
-# Passes stdin on, but of the lines that match $1 only every twentieth.
+# Passes stdin on, but of the lines that match $1 only every twentieth, and of apt's indented lists of names nothing.
 progress_lines() {
   local line count=0
   while IFS= read -r line; do
     if [[ $line =~ ^($1) ]]; then
       ((++count % 20)) || printf '  [%d] %s\n' "$count" "$line"
-    else
+    elif [[ $line != " "* && $line != *": (Reading database "* && $line != "(Reading database "* ]]; then
       printf '  %s\n' "$line"
     fi
   done
