@@ -7,6 +7,8 @@ import hashlib
 import os
 import subprocess
 
+import layers
+
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
 # Folder, and the languages its headers must compile in alone.
 BOTH = ("libjal/include/", "firmware/abi/")
@@ -23,8 +25,8 @@ def languages(path):
 
 def compile_alone(tree, path, language):
     compiler, standard = (os.environ.get("CC", "gcc"), "c11") if language == "c" else (os.environ.get("CXX", "g++"), "c++20")
-    command = [compiler, f"-std={standard}", "-x", language, *WARNINGS, f"-I{tree.root}", f"-I{tree.root}/libjal/include",
-               f"-I{tree.root}/firmware/abi/include", "-include", str(tree.root / path), "/dev/null"]
+    command = [compiler, f"-std={standard}", "-x", language, *WARNINGS, f"-I{tree.root}",
+               *(f"-I{tree.root}/{base}" for base in layers.PUBLIC_ROOTS), "-include", str(tree.root / path), "/dev/null"]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode == 0:
         return None

@@ -39,6 +39,9 @@ ABI_MAY = {"stdint.h", "stddef.h", "limits.h", "assert.h"}
 # The public headers' only outside dependency is the language itself.
 PUBLIC_FORBIDDEN_PREFIX = ("spdlog/", "nlohmann/", "toml++/", "hwy/", "boost/", "CLI/", "fmt/", "gtest/", "xxhash", "pcre2")
 
+# Where <jal/...> lies: each is on the include path of whoever may include it.
+PUBLIC_ROOTS = ("libjal/include/", "firmware/abi/include/", "firmware/hal/include/", "firmware/kernel/include/", "firmware/ops/include/")
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
 
@@ -53,7 +56,7 @@ def layer_of(path):
 def resolve(tree, path, name):
     """Project path of an include, or None for one from outside."""
     if name.startswith("jal/"):
-        for base in ("libjal/include/", "firmware/abi/include/"):
+        for base in PUBLIC_ROOTS:
             if base + name in tree.known:
                 return base + name
         return "libjal/include/" + name
