@@ -40,7 +40,7 @@ install_apt() {
   say "apt: installing ${#apt_missing[@]} packages: ${apt_missing[*]}"
   "${apt[@]}" update >&2 || say "apt: update failed; trying with the lists at hand"
   # apt's own lines are long; one in twenty shows that it moves, errors are shown whole.
-  if ! "${apt[@]}" install --no-install-recommends "${apt_missing[@]}" 2>&1 | progress_lines 'Setting up|Unpacking|Get:' >&2; then
+  if ! "${apt[@]}" install --no-install-recommends "${apt_missing[@]}" 2>&1 | progress_lines 'Setting up|Unpacking|Preparing|Selecting|Get:|debconf: delaying' >&2; then
     say "apt could not install: ${apt_missing[*]}"
     say "see the lines above; these names are of Debian 12 (this machine: $(. /etc/os-release && echo "$PRETTY_NAME"))"
     return 1
