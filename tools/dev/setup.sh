@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Installs what is missing, by name: Debian packages with apt, Python packages into .venv. Sourced by ./x; everything it prints
 # goes to stderr. Invariant: when nothing is missing it only reads (dpkg-query once, one stamp per pip set) and takes milliseconds.
 
