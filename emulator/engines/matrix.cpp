@@ -1,0 +1,204 @@
+// Operands, checks and the walk over tokens and row chunks; the arithmetic is in the kernel tables.
+#include "emulator/engines/matrix.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "emulator/engines/kernels.hpp"
+#include "emulator/engines/tile_view.hpp"
+#include "jal/kernel/math.hpp"
+
+namespace jal::emu {
+namespace {
+
+constexpr std::uint32_t kOperandMagic = 0x4f50524eu;
+
+/// Tokens are taken in groups of 16; the rest becomes one padded group when it is large enough, else single tokens.
+std::uint32_t group_count(std::uint32_t m, std::uint32_t threshold) {
+  if (threshold > kLanes) return 0;
+  return m / kLanes + (m % kLanes >= threshold ? 1 : 0);
+}
+
+/// What the multiplier sees of a BF16 activation: rounded, denormals zero, 2^120 and above infinite (the FP32 form is
+/// stored times 2^8, and every form must agree).
+std::uint16_t engine_bf16(float x) {
+  std::uint16_t value = kernel::bf16_from_f32(x);
+  const unsigned magnitude = value & 0x7fffu;
+  if (magnitude < 0x0080u) return value & 0x8000u;
+  if (magnitude >= (247u << 7) && magnitude < 0x7f80u) return static_cast<std::uint16_t>((value & 0x8000u) | 0x7f80u);
+  return value;
+}
+
+float scaled_bf16(float x) { return kernel::f32_from_bf16(engine_bf16(x)) * 256.0f; }
+
+/// One token in GEMV order.
+void store_single(OperandLayout layout, const float* x, std::uint32_t k, std::uint32_t blocks, std::uint8_t* out) {
+  std::memset(out, 0, blocks * operand_block_bytes(layout));
+  if (layout == OperandLayout::bf16_pairs) {
+    std::uint16_t* pairs = reinterpret_cast<std::uint16_t*>(out);
+    for (std::uint32_t i = 0; i < k; ++i) pairs[i] = engine_bf16(x[i]);
+    return;
+  }
+  float* values = reinterpret_cast<float*>(out);
+  for (std::uint32_t i = 0; i < k; ++i) {
+    const std::size_t at = std::size_t{i / 32} * 32 + (i % 2 != 0 ? 0 : 16) + i % 32 / 2;
+    values[at] = layout == OperandLayout::plain_f32 ? x[i] : scaled_bf16(x[i]);
+  }
+}
+
+/// Up to 16 tokens in GEMM order; absent ones are zero.
+void store_group(OperandLayout layout, const float* x, std::size_t x_stride, std::uint32_t tokens, std::uint32_t k,
+                 std::uint32_t blocks, std::uint8_t* out) {
+  std::memset(out, 0, std::size_t{kLanes} * blocks * operand_block_bytes(layout));
+  for (std::uint32_t t = 0; t < tokens; ++t) {
+    const float* token = x + t * x_stride;
+    for (std::uint32_t i = 0; i < k; ++i) {
+      const std::size_t cell = std::size_t{i % 32 / 2} * blocks + i / 32;
+      if (layout == OperandLayout::bf16_pairs) {
+        reinterpret_cast<std::uint16_t*>(out)[cell * 32 + t * 2 + i % 2] = engine_bf16(token[i]);
+      } else {
+        reinterpret_cast<float*>(out)[cell * 32 + (i % 2 != 0 ? 0 : 16) + t] =
+            layout == OperandLayout::plain_f32 ? token[i] : scaled_bf16(token[i]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+float* thread_scratch(std::size_t floats) {
+  struct Free {
+    void operator()(float* p) const { std::free(p); }
+  };
+  thread_local std::unique_ptr<float, Free> buffer;
+  thread_local std::size_t capacity = 0;
+  if (floats > capacity) {
+    const std::size_t bytes = round_up_64(floats * sizeof(float) + floats / 4 * sizeof(float));
+    buffer.reset(static_cast<float*>(std::aligned_alloc(64, bytes)));
+    if (!buffer) engine_defect("scratch allocation failed, bytes", bytes, 0);
+    capacity = bytes / sizeof(float);
+  }
+  return buffer.get();
+}
+
+void engine_defect(const char* what, std::uint64_t got, std::uint64_t expected) {
+  std::fprintf(stderr, "jal engines: defect of the caller: %s: got %llu, expected %llu\n", what,
+               static_cast<unsigned long long>(got), static_cast<unsigned long long>(expected));
+  std::abort();
+}
+
+const char* activation_format_name(ActivationFormat format) { return format == ActivationFormat::f32 ? "f32" : "bf16"; }
+
+bool gemm_supported(WeightFormat weights, ActivationFormat activations) {
+  return weights == WeightFormat::bf16 || activations == ActivationFormat::bf16;
+}
+
+std::size_t operand_bytes(ActivationFormat, std::uint32_t k, std::uint32_t m) {
+  // The largest form under any instruction set: FP32, the last group padded.
+  const std::size_t tokens = (std::size_t{m} + kLanes - 1) / kLanes * kLanes;
+  return sizeof(OperandHeader) + tokens * block_count(k) * operand_block_bytes(OperandLayout::plain_f32);
+}
+
+const Operand* prepare_operand(ActivationFormat format, const float* x, std::size_t x_stride, std::uint32_t k,
+                               std::uint32_t m, void* out) {
+  const KernelTable& table = kernels();
+  OperandHeader header{};
+  header.magic = kOperandMagic;
+  header.format = format;
+  header.layout = format == ActivationFormat::f32 ? OperandLayout::plain_f32 : table.bf16_layout;
+  header.k = k;
+  header.m = m;
+  header.blocks = block_count(k);
+  header.groups = group_count(m, table.group_threshold);
+  header.singles = header.groups * kLanes >= m ? 0 : m - header.groups * kLanes;
+  std::memcpy(out, &header, sizeof header);
+
+  std::uint8_t* at = static_cast<std::uint8_t*>(out) + sizeof header;
+  const std::size_t token_bytes = header.blocks * operand_block_bytes(header.layout);
+  for (std::uint32_t s = 0; s < header.singles; ++s, at += token_bytes) {
+    store_single(header.layout, x + (m - header.singles + s) * x_stride, k, header.blocks, at);
+  }
+  for (std::uint32_t g = 0; g < header.groups; ++g, at += token_bytes * kLanes) {
+    const std::uint32_t begin = g * kLanes;
+    const std::uint32_t tokens = m - begin < kLanes ? m - begin : kLanes;
+    store_group(header.layout, x + begin * x_stride, x_stride, tokens, k, header.blocks, at);
+  }
+  return static_cast<const Operand*>(out);
+}
+
+void gemm(WeightFormat weights, ActivationFormat activations, const void* tile, std::uint32_t rows, std::uint32_t k,
+          const Operand* operand, std::uint32_t m, float* y, std::size_t y_stride, std::uint32_t panels) {
+  if (rows == 0 || m == 0) return;
+  if (!gemm_supported(weights, activations)) {
+    engine_defect("weight format has no such activation format", static_cast<std::uint64_t>(activations),
+                  static_cast<std::uint64_t>(ActivationFormat::bf16));
+  }
+  if (panels != 1 && panels != 2 && panels != 4 && panels != 8) engine_defect("panels", panels, kPanels);
+  const KernelTable& table = kernels();
+  const OperandHeader& header = *reinterpret_cast<const OperandHeader*>(operand);
+  if (header.magic != kOperandMagic) engine_defect("operand magic", header.magic, kOperandMagic);
+  if (header.k != k) engine_defect("operand k", header.k, k);
+  if (header.m != m) engine_defect("operand m", header.m, m);
+  const OperandLayout layout = activations == ActivationFormat::f32 ? OperandLayout::plain_f32 : table.bf16_layout;
+  if (header.layout != layout) {
+    engine_defect("operand layout (format, or instruction set since it was prepared)",
+                  static_cast<std::uint64_t>(header.layout), static_cast<std::uint64_t>(layout));
+  }
+
+  const PanelSplit split = split_panels(header.blocks, panels);
+  const TileView whole = tile_view(weights, tile, rows, k);
+  const std::size_t token_bytes = header.blocks * operand_block_bytes(layout);
+  const std::uint8_t* x = reinterpret_cast<const std::uint8_t*>(operand) + sizeof(OperandHeader);
+  if (header.singles != 0) {
+    float* scratch = thread_scratch(gemv_scratch_floats(header.blocks));
+    const std::uint32_t first = m - header.singles;
+    for (std::uint32_t row = 0; row < rows; row += kGemvRowChunk) {
+      TileView part = whole;
+      part.codes += row * whole.row_bytes;
+      part.scales += std::size_t{row} * whole.blocks;
+      part.rows = rows - row < kGemvRowChunk ? rows - row : kGemvRowChunk;
+      for (std::uint32_t s = 0; s < header.singles; ++s) {
+        table.gemv(part, layout, x + s * token_bytes, split, y + (first + s) * y_stride + row, scratch);
+      }
+    }
+  }
+  x += header.singles * token_bytes;
+  float* scratch = header.groups != 0 ? thread_scratch(gemm_scratch_floats(header.blocks)) : nullptr;
+  for (std::uint32_t g = 0; g < header.groups; g += kGroupChunk) {
+    const std::uint32_t groups = header.groups - g < kGroupChunk ? header.groups - g : kGroupChunk;
+    const std::uint32_t begin = g * kLanes;
+    const std::uint32_t tokens = m - begin < groups * kLanes ? m - begin : groups * kLanes;
+    table.gemm(whole, layout, x + g * token_bytes * kLanes, groups, tokens, split, y + begin * y_stride, y_stride,
+               scratch);
+  }
+}
+
+void bracket_sum(const float* const* part, std::uint32_t parts, std::uint32_t n, float* out) {
+  // Recursion depth is log2(parts); a node's value is written over the first of its leaves' places in `value`.
+  struct Node {
+    static float sum(const float* const* leaf, std::uint32_t count, std::uint32_t i, bool* empty) {
+      if (count == 0) return 0.0f;
+      if (count == 1) {
+        *empty = leaf[0] == nullptr;
+        return *empty ? 0.0f : leaf[0][i];
+      }
+      const std::uint32_t left_count = bracket_left(count);
+      bool left_empty = true;
+      bool right_empty = true;
+      const float left = sum(leaf, left_count, i, &left_empty);
+      const float right = sum(leaf + left_count, count - left_count, i, &right_empty);
+      *empty = left_empty && right_empty;
+      if (left_empty) return right;
+      if (right_empty) return left;
+      return left + right;
+    }
+  };
+  for (std::uint32_t i = 0; i < n; ++i) {
+    bool empty = true;
+    out[i] = kernel::canonical(Node::sum(part, parts, i, &empty));
+  }
+}
+
+}  // namespace jal::emu

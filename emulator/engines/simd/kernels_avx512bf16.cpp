@@ -1,0 +1,71 @@
+// Kernels for AVX-512 with BF16: the one file that uses vdpbf16ps. Compiled with those flags.
+//
+// vdpbf16ps computes per lane fma(even, even', fma(odd, odd', acc)), each rounded to nearest even with denormals
+// flushed at both ends whatever MXCSR says: the engine's definition (verified over 288 million lanes, all exponent
+// ranges, on Sapphire Rapids; tests/unit/emulator/engines repeats a sample).
+#ifndef JAL_ENGINE_NAMESPACE
+  #define JAL_ENGINE_NAMESPACE avx512_bf16
+  #define JAL_ENGINE_TABLE kAvx512Bf16Kernels
+#endif
+#include "emulator/engines/simd/lanes_avx512.hpp"
+// lanes first: the kernels below are written over its Arch
+#include "emulator/engines/simd/table_simd.hpp"
+
+namespace jal::emu {
+namespace JAL_ENGINE_NAMESPACE {
+
+JAL_INLINE __m512 dot_pairs(__m512 acc, __m512i w, __m512i x) {
+#ifdef JAL_ENGINE_SIMDE
+  // SIMDe's own adds the even element first; the processor's adds the odd one first. Called with flushing on.
+  const __m512i high = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+  acc = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(w, high)), _mm512_castsi512_ps(_mm512_and_si512(x, high)),
+                        acc);
+  return _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_slli_epi32(w, 16)), _mm512_castsi512_ps(_mm512_slli_epi32(x, 16)),
+                         acc);
+#else
+  return _mm512_dpbf16_ps(acc, reinterpret_cast<__m512bh>(w), reinterpret_cast<__m512bh>(x));
+#endif
+}
+
+/// The Arch with the pair multiplier of BF16 operands (see DotF32 for the members' meaning).
+struct PairArch : Arch {
+  template <WeightFormat F>
+  struct DotPairs {
+    using Arch = PairArch;
+    using V = __m512;
+    using Weights = __m512i;
+    using Activations = __m512i;
+    static constexpr WeightFormat kFormat = F;
+    static constexpr bool kScaled = F != WeightFormat::bf16;
+    static constexpr std::size_t kActivationBytes = 64;
+    static constexpr std::size_t kDecodedBytes = 64;
+    /// A BF16 tile is already what a decoder would give.
+    static constexpr bool kDecodes = F != WeightFormat::bf16;
+
+    JAL_INLINE static Weights decode(const std::uint8_t* p) {
+      if constexpr (F == WeightFormat::bf16) {
+        return pairs_bf16(p);
+      } else if constexpr (F == WeightFormat::mxfp8) {
+        return pairs_mxfp8(p);
+      } else {
+        return pairs_mxfp4(p);
+      }
+    }
+    JAL_INLINE static void store(std::uint8_t* p, Weights w) { _mm512_storeu_si512(p, w); }
+    JAL_INLINE static Activations load(const std::uint8_t* p) { return _mm512_loadu_si512(p); }
+    JAL_INLINE static V dot(V acc, Weights w, Activations x) { return dot_pairs(acc, w, x); }
+    JAL_INLINE static Weights broadcast(const std::uint8_t* p, std::uint32_t l) {
+      int pair = 0;
+      std::memcpy(&pair, p + l * 4, 4);
+      return _mm512_set1_epi32(pair);
+    }
+  };
+};
+
+}  // namespace JAL_ENGINE_NAMESPACE
+
+extern const KernelTable JAL_ENGINE_TABLE;
+const KernelTable JAL_ENGINE_TABLE =
+    make_table<JAL_ENGINE_NAMESPACE::PairArch>(Isa::avx512_bf16, OperandLayout::bf16_pairs);
+
+}  // namespace jal::emu

@@ -1,0 +1,355 @@
+// GEMV and GEMM of the matrix engine over an Arch of sixteen lanes; the same source for every vector instruction set.
+//
+// What it is not: compiled by itself. kernels_*.cpp includes it with its Arch and its flags.
+// GEMV keeps the engine's lanes in vector lanes: a weight block is one operand. GEMM keeps 16 tokens in vector lanes
+// and walks the engine's lanes one after the other, so that the fold is plain additions and weights need no
+// transposition. Invariant: both give the definition's bits; roundings inside FlushScope are those of a panel, outside
+// those of the bracket.
+#pragma once
+#include "emulator/engines/kernels.hpp"
+#include "emulator/engines/mxcsr.hpp"
+#include "emulator/engines/simd/fold_avx2.hpp"
+#include "jal/kernel/math.hpp"
+
+namespace jal::emu {
+
+/// Order in which lanes finish so that the fold is a binary counter: lane l meets l + 8 first, then l + 4, l + 2, l
+/// + 1.
+inline constexpr std::uint32_t kFoldOrder[kLanes] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
+
+/// The multiplier with FP32 lanes: two fused multiply-adds a block, odd element first. kUnscale takes the factor 2^8 of
+/// a scaled operand away (BF16 weights with BF16 activations; MX decoders give weights times 2^-8 instead).
+template <class A, WeightFormat F, bool kUnscale>
+struct DotF32 {
+  using Arch = A;
+  using V = typename A::V;
+  static constexpr WeightFormat kFormat = F;
+  static constexpr bool kScaled = F != WeightFormat::bf16;
+  static constexpr std::size_t kActivationBytes = 128;
+  static constexpr std::size_t kDecodedBytes = 128;
+  static constexpr bool kDecodes = true;
+  struct Weights {
+    V odd, even;
+  };
+  using Activations = Weights;
+
+  JAL_INLINE static Weights decode(const std::uint8_t* p) {
+    Weights w;
+    if constexpr (F == WeightFormat::bf16) {
+      A::decode_bf16(p, w.odd, w.even);
+    } else if constexpr (F == WeightFormat::mxfp8) {
+      A::decode_mxfp8(p, w.odd, w.even);
+    } else {
+      A::decode_mxfp4(p, w.odd, w.even);
+    }
+    return w;
+  }
+  JAL_INLINE static void store(std::uint8_t* p, Weights w) {
+    A::store(reinterpret_cast<float*>(p), w.odd);
+    A::store(reinterpret_cast<float*>(p + 64), w.even);
+  }
+  JAL_INLINE static Activations load(const std::uint8_t* p) {
+    Activations x{A::load(p), A::load(p + 64)};
+    if constexpr (kUnscale) {
+      x.odd = A::mul(x.odd, A::set1(0x1p-8f));
+      x.even = A::mul(x.even, A::set1(0x1p-8f));
+    }
+    return x;
+  }
+  JAL_INLINE static V dot(V acc, Weights w, Activations x) { return A::fma(w.even, x.even, A::fma(w.odd, x.odd, acc)); }
+  /// Lane l of a stored block, for all tokens.
+  JAL_INLINE static Weights broadcast(const std::uint8_t* p, std::uint32_t l) {
+    return {A::broadcast(p + l * 4), A::broadcast(p + 64 + l * 4)};
+  }
+};
+
+template <class D>
+inline constexpr std::uint32_t kPanelsAtOnce = D::kScaled ? 2 : 4;
+
+/// Adds block b to a panel's lanes.
+template <class D>
+JAL_INLINE typename D::V step(typename D::V acc, const std::uint8_t* w, const std::uint8_t* x, const float* scale,
+                              std::uint32_t b) {
+  using A = typename D::Arch;
+  const auto weights = D::decode(w + b * block_code_bytes(D::kFormat));
+  const auto activations = D::load(x + b * D::kActivationBytes);
+  if constexpr (D::kScaled) {
+    return A::fma(D::dot(A::zero(), weights, activations), A::broadcast(scale + b), acc);
+  } else {
+    return D::dot(acc, weights, activations);
+  }
+}
+
+template <class D>
+void gemv_rows(const TileView& tile, const std::uint8_t* x, const PanelSplit& split, float* sums, float* scale) {
+  using A = typename D::Arch;
+  using V = typename D::V;
+  constexpr std::uint32_t kN = kPanelsAtOnce<D>;
+  constexpr std::size_t kPrefetchAhead = 4096;
+  const FlushScope flush;
+  alignas(32) std::uint32_t empty[kPanels];
+  for (std::uint32_t p = 0; p < kPanels; ++p) {
+    empty[p] = p < split.count && split.first[p + 1] > split.first[p] ? 0 : 0x80000000u;
+  }
+  // An empty panel's sum is -0, which leaves the other side of an addition as it is.
+  const __m256 minus_zero = _mm256_load_ps(reinterpret_cast<const float*>(empty));
+  const std::uint32_t least = split.count >= kN ? tile.blocks / split.count : 0;
+  for (std::uint32_t row = 0; row < tile.rows; ++row) {
+    const std::uint8_t* w = tile.codes + row * tile.row_bytes;
+    if constexpr (D::kScaled) {
+      A::scales_to_f32(tile.scales + std::size_t{row} * tile.blocks, tile.blocks, scale);
+      for (std::size_t at = 0; at < tile.row_bytes; at += 64) {
+        _mm_prefetch(reinterpret_cast<const char*>(w + at + kPrefetchAhead), _MM_HINT_T0);
+      }
+    }
+    __m256 half[kPanels];
+    for (std::uint32_t p = 0; p < kPanels; ++p) half[p] = _mm256_setzero_ps();
+    for (std::uint32_t p = 0; p < split.count; p += kN) {
+      V acc[kN];
+      for (std::uint32_t j = 0; j < kN; ++j) acc[j] = A::zero();
+      for (std::uint32_t i = 0; i < least; ++i) {
+        for (std::uint32_t j = 0; j < kN; ++j) {
+          const std::uint32_t b = split.first[p + j] + i;
+          if constexpr (!D::kScaled) {
+            _mm_prefetch(reinterpret_cast<const char*>(w + std::size_t{b} * 64 + kPrefetchAhead), _MM_HINT_T0);
+          }
+          acc[j] = step<D>(acc[j], w, x, scale, b);
+        }
+      }
+      for (std::uint32_t j = 0; j < kN && p + j < split.count; ++j) {
+        for (std::uint32_t b = split.first[p + j] + least; b < split.first[p + j + 1]; ++b) {
+          acc[j] = step<D>(acc[j], w, x, scale, b);
+        }
+      }
+      for (std::uint32_t j = 0; j < kN && p + j < split.count; ++j) half[p + j] = A::half(acc[j]);
+    }
+    _mm256_storeu_ps(sums + row * kPanels, _mm256_or_ps(fold_half_8(half), minus_zero));
+  }
+}
+
+/// NaN to the canonical NaN, eight at a time.
+JAL_INLINE __m256 canonical_8(__m256 v) {
+  return _mm256_blendv_ps(v, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000)), _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+}
+
+template <class D>
+void gemv(const TileView& tile, const std::uint8_t* x, const PanelSplit& split, float* y, float* scratch) {
+  float* sums = scratch;
+  gemv_rows<D>(tile, x, split, sums, scratch + kGemvRowChunk * kPanels);
+  std::uint32_t row = 0;
+  for (; row + 8 <= tile.rows; row += 8) _mm256_storeu_ps(y + row, canonical_8(tree_rows_8(sums + row * kPanels)));
+  for (; row < tile.rows; ++row) {
+    const float* s = sums + row * kPanels;
+    y[row] = kernel::canonical(((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])));
+  }
+}
+
+/// Where a panel's decoded weights lie: row r, block b at weights + r * row_bytes + b * D::kDecodedBytes.
+struct DecodedPanel {
+  const std::uint8_t* weights;
+  std::size_t row_bytes;
+  const float* scales;  ///< row r, block b at scales + r * scale_stride + b
+  std::size_t scale_stride;
+  std::uint32_t blocks;
+};
+
+/// Panel sums of R rows for T vectors of 16 tokens: out + (t * R + r) * 16. x[t]: block 0 of the panel, lane 0;
+/// lane_bytes from one lane to the next. stack: 4 * R * T * 16 floats.
+template <class D, int R, int T>
+void panel_sums(const DecodedPanel& panel, const std::uint8_t* const* x, std::size_t lane_bytes, float* stack,
+                float* out) {
+  using A = typename D::Arch;
+  using V = typename D::V;
+  for (std::uint32_t step_index = 0; step_index < kLanes; ++step_index) {
+    const std::uint32_t l = kFoldOrder[step_index];
+    V acc[R * T];
+    for (int i = 0; i < R * T; ++i) acc[i] = A::zero();
+    for (std::uint32_t b = 0; b < panel.blocks; ++b) {
+      typename D::Activations tokens[T];
+      for (int t = 0; t < T; ++t) tokens[t] = D::load(x[t] + l * lane_bytes + b * D::kActivationBytes);
+      for (int r = 0; r < R; ++r) {
+        const auto w =
+            D::broadcast(panel.weights + static_cast<std::size_t>(r) * panel.row_bytes + b * D::kDecodedBytes, l);
+        for (int t = 0; t < T; ++t) {
+          if constexpr (D::kScaled) {
+            const V scale = A::broadcast(panel.scales + static_cast<std::size_t>(r) * panel.scale_stride + b);
+            acc[t * R + r] = A::fma(D::dot(A::zero(), w, tokens[t]), scale, acc[t * R + r]);
+          } else {
+            acc[t * R + r] = D::dot(acc[t * R + r], w, tokens[t]);
+          }
+        }
+      }
+    }
+    std::uint32_t level = 0;
+    for (; (step_index >> level & 1u) != 0; ++level) {
+      const float* earlier = stack + level * std::uint32_t{R * T} * kLanes;
+      for (int i = 0; i < R * T; ++i) acc[i] = A::add(A::load(earlier + i * 16), acc[i]);
+    }
+    float* target = level == 4 ? out : stack + level * std::uint32_t{R * T} * kLanes;
+    for (int i = 0; i < R * T; ++i) A::store(target + i * 16, acc[i]);
+  }
+}
+
+template <class D, int R>
+void panel_groups(const DecodedPanel& panel, const std::uint8_t* x, std::size_t lane_bytes, std::uint32_t groups,
+                  float* stack, float* out) {
+  constexpr int kT = D::Arch::kTokenVectors;
+  const std::size_t group_bytes = lane_bytes * kLanes;
+  std::uint32_t g = 0;
+  if constexpr (kT > 1) {
+    for (; g + kT <= groups; g += kT) {
+      const std::uint8_t* tokens[kT];
+      for (int t = 0; t < kT; ++t) tokens[t] = x + (g + static_cast<std::uint32_t>(t)) * group_bytes;
+      panel_sums<D, R, kT>(panel, tokens, lane_bytes, stack, out + std::size_t{g} * R * kLanes);
+    }
+  }
+  for (; g < groups; ++g) {
+    const std::uint8_t* tokens[1] = {x + g * group_bytes};
+    panel_sums<D, R, 1>(panel, tokens, lane_bytes, stack, out + std::size_t{g} * R * kLanes);
+  }
+}
+
+/// Panel sums of `rows` (1 .. kMaxRows) rows: out + (group * rows + r) * 16.
+template <class D, int R = D::Arch::kMaxRows>
+JAL_INLINE void panel_rows(std::uint32_t rows, const DecodedPanel& panel, const std::uint8_t* x, std::size_t lane_bytes,
+                           std::uint32_t groups, float* stack, float* out) {
+  if constexpr (R > 1) {
+    if (rows < R) {
+      panel_rows<D, R - 1>(rows, panel, x, lane_bytes, groups, stack, out);
+      return;
+    }
+  }
+  panel_groups<D, R>(panel, x, lane_bytes, groups, stack, out);
+}
+
+/// The bracket over panels of 16 tokens: node of `width` panels from p; an empty panel contributes nothing.
+template <class A>
+bool panel_tree(const PanelSplit& split, std::uint32_t p, std::uint32_t width, const float* sums, std::size_t stride,
+                typename A::V& value) {
+  if (width == 1) {
+    if (split.first[p] == split.first[p + 1]) return false;
+    value = A::load(sums + p * stride);
+    return true;
+  }
+  typename A::V right;
+  const bool has_left = panel_tree<A>(split, p, width / 2, sums, stride, value);
+  const bool has_right = panel_tree<A>(split, p + width / 2, width / 2, sums, stride, right);
+  if (has_left && has_right) {
+    value = A::add(value, right);
+  } else if (has_right) {
+    value = right;
+  }
+  return has_left || has_right;
+}
+
+template <class D>
+void gemm(const TileView& tile, const std::uint8_t* x, std::uint32_t groups, std::uint32_t tokens,
+          const PanelSplit& split, float* y, std::size_t y_stride, float* scratch) {
+  using A = typename D::Arch;
+  using V = typename D::V;
+  constexpr std::uint32_t kRows = A::kMaxRows;
+  const std::size_t lane_bytes = tile.blocks * D::kActivationBytes;
+  const std::size_t scale_stride = (tile.blocks + 15) / 16 * 16;
+  float* scales = scratch;
+  float* stack = scales + kRows * scale_stride;
+  float* sums = stack + std::size_t{4} * kRows * A::kTokenVectors * kLanes;
+  const std::size_t panel_stride = std::size_t{groups} * kRows * kLanes;
+  std::uint8_t* decoded = reinterpret_cast<std::uint8_t*>(sums + kPanels * panel_stride);
+
+  const std::uint32_t passes = (tile.rows + kRows - 1) / kRows;
+  std::uint32_t row = 0;
+  for (std::uint32_t pass = 0; pass < passes; ++pass) {
+    // Rows are spread evenly over the passes: 13 rows are 7 and 6, not 12 and 1.
+    const std::uint32_t rows = (tile.rows - row + (passes - pass) - 1) / (passes - pass);
+    {
+      const FlushScope flush;
+      if constexpr (D::kScaled) {
+        for (std::uint32_t r = 0; r < rows; ++r) {
+          A::scales_to_f32(tile.scales + std::size_t{row + r} * tile.blocks, tile.blocks, scales + r * scale_stride);
+        }
+      }
+      for (std::uint32_t p = 0; p < split.count; ++p) {
+        const std::uint32_t first = split.first[p];
+        const std::uint32_t blocks = split.first[p + 1] - first;
+        if (blocks == 0) continue;
+        DecodedPanel panel{nullptr, 0, scales + first, scale_stride, blocks};
+        if constexpr (D::kDecodes) {
+          panel.weights = decoded;
+          panel.row_bytes = blocks * D::kDecodedBytes;
+          for (std::uint32_t r = 0; r < rows; ++r) {
+            const std::uint8_t* codes = tile.codes + (row + r) * tile.row_bytes + first * block_code_bytes(D::kFormat);
+            for (std::uint32_t b = 0; b < blocks; ++b) {
+              D::store(decoded + r * panel.row_bytes + b * D::kDecodedBytes,
+                       D::decode(codes + b * block_code_bytes(D::kFormat)));
+            }
+          }
+        } else {
+          panel.weights = tile.codes + row * tile.row_bytes + first * D::kDecodedBytes;
+          panel.row_bytes = tile.row_bytes;
+        }
+        panel_rows<D>(rows, panel, x + first * D::kActivationBytes, lane_bytes, groups, stack, sums + p * panel_stride);
+      }
+    }
+    for (std::uint32_t g = 0; g < groups; ++g) {
+      const std::uint32_t begin = g * kLanes;
+      const std::uint32_t wanted = tokens - begin < kLanes ? tokens - begin : kLanes;
+      alignas(64) float column[kRows][kLanes];
+      for (std::uint32_t r = 0; r < rows; ++r) {
+        V value = A::zero();
+        panel_tree<A>(split, 0, split.count, sums + (std::size_t{g} * rows + r) * kLanes, panel_stride, value);
+        A::store(column[r], A::select_nan(value, value));
+      }
+      for (std::uint32_t t = 0; t < wanted; ++t) {
+        float* out = y + (begin + t) * y_stride + row;
+        for (std::uint32_t r = 0; r < rows; ++r) out[r] = column[r][t];
+      }
+    }
+    row += rows;
+  }
+}
+
+/// Table entries: the multiplier follows from weight format and operand layout.
+template <class A>
+struct MatrixKernels {
+  static void gemv(const TileView& tile, OperandLayout layout, const void* operand, const PanelSplit& split, float* y,
+                   float* scratch) {
+    const std::uint8_t* x = static_cast<const std::uint8_t*>(operand);
+    with_dot(tile.format, layout, [&]<class D>(D*) { emu::gemv<D>(tile, x, split, y, scratch); });
+  }
+  static void gemm(const TileView& tile, OperandLayout layout, const void* operand, std::uint32_t groups,
+                   std::uint32_t tokens, const PanelSplit& split, float* y, std::size_t y_stride, float* scratch) {
+    const std::uint8_t* x = static_cast<const std::uint8_t*>(operand);
+    with_dot(tile.format, layout,
+             [&]<class D>(D*) { emu::gemm<D>(tile, x, groups, tokens, split, y, y_stride, scratch); });
+  }
+
+ private:
+  template <class F>
+  JAL_INLINE static void with_dot(WeightFormat format, OperandLayout layout, F&& f) {
+    if (layout == OperandLayout::bf16_pairs) {
+      if constexpr (requires { typename A::template DotPairs<WeightFormat::bf16>; }) {
+        switch (format) {
+          case WeightFormat::bf16:
+            return f(static_cast<typename A::template DotPairs<WeightFormat::bf16>*>(nullptr));
+          case WeightFormat::mxfp8:
+            return f(static_cast<typename A::template DotPairs<WeightFormat::mxfp8>*>(nullptr));
+          case WeightFormat::mxfp4:
+            return f(static_cast<typename A::template DotPairs<WeightFormat::mxfp4>*>(nullptr));
+        }
+      }
+    }
+    switch (format) {
+      case WeightFormat::bf16:
+        if (layout == OperandLayout::plain_f32) {
+          return f(static_cast<DotF32<A, WeightFormat::bf16, false>*>(nullptr));
+        }
+        return f(static_cast<DotF32<A, WeightFormat::bf16, true>*>(nullptr));
+      case WeightFormat::mxfp8:
+        return f(static_cast<DotF32<A, WeightFormat::mxfp8, false>*>(nullptr));
+      case WeightFormat::mxfp4:
+        return f(static_cast<DotF32<A, WeightFormat::mxfp4, false>*>(nullptr));
+    }
+  }
+};
+
+}  // namespace jal::emu

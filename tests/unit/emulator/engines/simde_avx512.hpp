@@ -1,0 +1,70 @@
+// What kernels_avx512*.cpp includes in the place of immintrin.h when it is built for the test on SIMDe: SIMDe, and the
+// intrinsics that Debian's version (0.7.4) lacks, written as loops.
+#pragma once
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#include <simde/x86/avx512.h>
+#include <simde/x86/f16c.h>
+#include <simde/x86/fma.h>
+
+#include <cstring>
+
+namespace jal::emu::simde_gap {
+
+/// n elements widened from From to To by value.
+template <class To, class From, class Out, class In>
+inline Out widen(In in) {
+  From source[sizeof(In) / sizeof(From)];
+  To target[sizeof(Out) / sizeof(To)];
+  std::memcpy(source, &in, sizeof in);
+  for (std::size_t i = 0; i < sizeof(Out) / sizeof(To); ++i) target[i] = static_cast<To>(source[i]);
+  Out out;
+  std::memcpy(&out, target, sizeof out);
+  return out;
+}
+
+inline __m512 cvtph_ps(__m256i in) {
+  __m128i half[2];
+  std::memcpy(half, &in, sizeof in);
+  __m256 wide[2] = {_mm256_cvtph_ps(half[0]), _mm256_cvtph_ps(half[1])};
+  __m512 out;
+  std::memcpy(&out, wide, sizeof out);
+  return out;
+}
+
+inline __m512 maskz_loadu_ps(unsigned mask, const float* p) {
+  float values[16] = {};
+  for (unsigned i = 0; i < 16; ++i) {
+    if ((mask >> i & 1u) != 0) values[i] = p[i];
+  }
+  __m512 out;
+  std::memcpy(&out, values, sizeof out);
+  return out;
+}
+
+inline void mask_storeu_ps(float* p, unsigned mask, __m512 v) {
+  float values[16];
+  std::memcpy(values, &v, sizeof v);
+  for (unsigned i = 0; i < 16; ++i) {
+    if ((mask >> i & 1u) != 0) p[i] = values[i];
+  }
+}
+
+inline unsigned testn_epi16_mask(__m512i a, __m512i b) {
+  unsigned short x[32];
+  unsigned short y[32];
+  std::memcpy(x, &a, sizeof a);
+  std::memcpy(y, &b, sizeof b);
+  unsigned mask = 0;
+  for (unsigned i = 0; i < 32; ++i) mask |= (x[i] & y[i]) == 0 ? 1u << i : 0u;
+  return mask;
+}
+
+}  // namespace jal::emu::simde_gap
+
+#define _mm512_cvtepi8_epi32(a) (jal::emu::simde_gap::widen<int, signed char, __m512i>(a))
+#define _mm512_cvtepu8_epi32(a) (jal::emu::simde_gap::widen<int, unsigned char, __m512i>(a))
+#define _mm512_cvtepu16_epi32(a) (jal::emu::simde_gap::widen<int, unsigned short, __m512i>(a))
+#define _mm512_cvtph_ps(a) (jal::emu::simde_gap::cvtph_ps(a))
+#define _mm512_maskz_loadu_ps(k, p) (jal::emu::simde_gap::maskz_loadu_ps(k, p))
+#define _mm512_mask_storeu_ps(p, k, v) (jal::emu::simde_gap::mask_storeu_ps(p, k, v))
+#define _mm512_testn_epi16_mask(a, b) (jal::emu::simde_gap::testn_epi16_mask(a, b))
