@@ -169,7 +169,7 @@ inline double log_f64(double x) {
 }
 
 /// sin(x) and cos(x) in double for |x| <= 2^30: pi/2 taken out in three parts (fdlibm's split), then Taylor series to
-/// degree 18. Absolute error below 1e-15 up to |x| = 2^20 and below 1e-12 at the end of the range (tested).
+/// degree 18. Absolute error below 1e-15 up to |x| = 2^20 and below 1e-7 at the end of the range (tested).
 inline void sincos_f64(double x, double* out_sin, double* out_cos) {
   const double magic = 6755399441055744.0;
   const double shifted = x * 0.63661977236758134308 + magic;
@@ -203,7 +203,7 @@ inline void sincos_f64(double x, double* out_sin, double* out_cos) {
 }
 
 /// Row of a rotary table: cos and sin of position * base^(-2 i / head_dim), i in [0, head_dim / 2), in double, rounded
-/// to FP32 once. base > 0 (10000, 100000, 150000); position < 2^30.
+/// to FP32 once. base > 0 (10000, 100000, 150000); position < 2^20.
 inline void rope_table_row(uint32_t position, double base, uint32_t head_dim, float* out_cos, float* out_sin) {
   const double log_base = log_f64(base);
   for (uint32_t i = 0; i < head_dim / 2; ++i) {
