@@ -28,9 +28,13 @@ constexpr std::size_t block_code_bytes(WeightFormat format) {
   return format == WeightFormat::bf16 ? 64 : format == WeightFormat::mxfp8 ? 32 : 16;
 }
 
-/// How a BF16 operand lies in memory: `scaled_f32` as FP32 values times 2^8 (kernels that multiply in FP32 lanes, and
-/// whose MX decoders give weights times 2^-8), `bf16_pairs` as BF16 (kernels with vdpbf16ps).
-enum class OperandLayout : std::uint32_t { plain_f32, scaled_f32, bf16_pairs };
+/// How an operand lies in memory. BF16 activations are held times 2^8 (mx_tables.hpp), as FP32 or as BF16 pairs;
+/// `zipped` has the lanes of a single token in the order of zipped_position().
+enum class OperandLayout : std::uint32_t { plain_f32, scaled_f32, scaled_f32_zipped, scaled_pairs_zipped };
+
+/// Where lane l of a single token lies when zipped: 0 1 8 9 2 3 10 11 4 5 12 13 6 7 14 15. AVX-512 decodes MXFP4 in
+/// this order with one instruction less.
+constexpr std::uint32_t zipped_position(std::uint32_t l) { return (l & 7u) / 2 * 4 + (l & 1u) + (l >> 3) * 2; }
 
 /// Header of an operand; `singles` tokens follow in GEMV order, then `groups` groups of 16 tokens in GEMM order.
 /// FP32: single token = per block {16 odd, 16 even}; group = per lane, per block {odd: 16 tokens, even: 16 tokens}.
@@ -49,7 +53,7 @@ struct OperandHeader {
 static_assert(sizeof(OperandHeader) == 64);
 
 constexpr std::size_t operand_block_bytes(OperandLayout layout) {
-  return layout == OperandLayout::bf16_pairs ? 64 : 128;
+  return layout == OperandLayout::scaled_pairs_zipped ? 64 : 128;
 }
 
 struct KernelTable {
@@ -58,7 +62,7 @@ struct KernelTable {
   /// Tokens from which a group of 16 is worth its padding; above 16: never.
   std::uint32_t group_threshold;
 
-  /// y[row] for one token in GEMV order. scratch: 64-byte aligned, gemv_scratch_floats() long.
+  /// y[row] for one token in GEMV order. scratch: 64-byte aligned, kGemvScratchFloats long.
   void (*gemv)(const TileView&, OperandLayout, const void* x, const PanelSplit&, float* y, float* scratch);
   /// y[token * y_stride + row] for `groups` groups of 16 tokens in GEMM order, of which `tokens` tokens are wanted.
   void (*gemm)(const TileView&, OperandLayout, const void* x, std::uint32_t groups, std::uint32_t tokens,
@@ -105,7 +109,7 @@ inline constexpr std::uint32_t kMaxRowBlock = 12;
 inline constexpr std::uint32_t kGroupChunk = 8;  ///< groups of 16 tokens that share one decoding of the weights
 inline constexpr std::uint32_t kGemvRowChunk = 64;
 
-constexpr std::size_t gemv_scratch_floats(std::uint32_t blocks) { return kGemvRowChunk * kPanels + blocks + 64; }
+constexpr std::size_t kGemvScratchFloats = std::size_t{kGemvRowChunk} * kPanels;
 
 constexpr std::size_t kFoldStackFloats = std::size_t{4} * 24 * kLanes;  ///< four levels of 24 accumulators
 

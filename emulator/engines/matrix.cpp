@@ -33,17 +33,23 @@ std::uint16_t engine_bf16(float x) {
 
 float scaled_bf16(float x) { return kernel::f32_from_bf16(engine_bf16(x)) * 256.0f; }
 
+std::uint16_t scaled_bf16_bits(float x) { return static_cast<std::uint16_t>(kernel::bits_of(scaled_bf16(x)) >> 16); }
+
 /// One token in GEMV order.
 void store_single(OperandLayout layout, const float* x, std::uint32_t k, std::uint32_t blocks, std::uint8_t* out) {
   std::memset(out, 0, blocks * operand_block_bytes(layout));
-  if (layout == OperandLayout::bf16_pairs) {
+  if (layout == OperandLayout::scaled_pairs_zipped) {
     std::uint16_t* pairs = reinterpret_cast<std::uint16_t*>(out);
-    for (std::uint32_t i = 0; i < k; ++i) pairs[i] = engine_bf16(x[i]);
+    for (std::uint32_t i = 0; i < k; ++i) {
+      pairs[i / 32 * 32 + zipped_position(i % 32 / 2) * 2 + i % 2] = scaled_bf16_bits(x[i]);
+    }
     return;
   }
   float* values = reinterpret_cast<float*>(out);
   for (std::uint32_t i = 0; i < k; ++i) {
-    const std::size_t at = std::size_t{i / 32} * 32 + (i % 2 != 0 ? 0 : 16) + i % 32 / 2;
+    const std::uint32_t lane = i % 32 / 2;
+    const std::uint32_t position = layout == OperandLayout::scaled_f32_zipped ? zipped_position(lane) : lane;
+    const std::size_t at = std::size_t{i / 32} * 32 + (i % 2 != 0 ? 0 : 16) + position;
     values[at] = layout == OperandLayout::plain_f32 ? x[i] : scaled_bf16(x[i]);
   }
 }
@@ -56,8 +62,8 @@ void store_group(OperandLayout layout, const float* x, std::size_t x_stride, std
     const float* token = x + t * x_stride;
     for (std::uint32_t i = 0; i < k; ++i) {
       const std::size_t cell = std::size_t{i % 32 / 2} * blocks + i / 32;
-      if (layout == OperandLayout::bf16_pairs) {
-        reinterpret_cast<std::uint16_t*>(out)[cell * 32 + t * 2 + i % 2] = engine_bf16(token[i]);
+      if (layout == OperandLayout::scaled_pairs_zipped) {
+        reinterpret_cast<std::uint16_t*>(out)[cell * 32 + t * 2 + i % 2] = scaled_bf16_bits(token[i]);
       } else {
         reinterpret_cast<float*>(out)[cell * 32 + (i % 2 != 0 ? 0 : 16) + t] =
             layout == OperandLayout::plain_f32 ? token[i] : scaled_bf16(token[i]);
@@ -152,7 +158,7 @@ void gemm(WeightFormat weights, ActivationFormat activations, const void* tile, 
   const std::size_t token_bytes = header.blocks * operand_block_bytes(layout);
   const std::uint8_t* x = reinterpret_cast<const std::uint8_t*>(operand) + sizeof(OperandHeader);
   if (header.singles != 0) {
-    float* scratch = thread_scratch(gemv_scratch_floats(header.blocks));
+    float* scratch = thread_scratch(kGemvScratchFloats);
     const std::uint32_t first = m - header.singles;
     for (std::uint32_t row = 0; row < rows; row += kGemvRowChunk) {
       TileView part = whole;

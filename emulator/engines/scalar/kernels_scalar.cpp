@@ -16,31 +16,32 @@ namespace {
 
 using kernel::canonical;
 
-/// Element e of block b of a row as the multiplier sees it; MX elements without their scale.
+/// Element e of block b of a row as the multiplier sees it: a BF16 value, or w' = P * 2^(scale - 127) * 2^-8.
 float weight_element(const TileView& tile, std::uint32_t row, std::uint32_t block, std::uint32_t e) {
   const std::uint8_t* codes = tile.codes + row * tile.row_bytes + block * block_code_bytes(tile.format);
-  switch (tile.format) {
-    case WeightFormat::bf16: {
-      std::uint16_t value = 0;
-      std::memcpy(&value, codes + e * 2, 2);
-      return kernel::f32_from_bf16(value);
-    }
-    case WeightFormat::mxfp8:
-      return f32_from_e4m3(codes[e / 2 + e % 2 * 16]);
-    case WeightFormat::mxfp4:
-      break;
+  if (tile.format == WeightFormat::bf16) {
+    std::uint16_t value = 0;
+    std::memcpy(&value, codes + e * 2, 2);
+    return kernel::f32_from_bf16(value);
   }
-  return f32_from_e2m1(static_cast<std::uint8_t>((codes[(e & 7u) + (e >> 4) * 8] >> ((e & 8u) != 0 ? 4 : 0)) & 15u));
+  float element = 0;
+  if (tile.format == WeightFormat::mxfp8) {
+    element = f32_from_e4m3(codes[e / 2 + e % 2 * 16]);
+  } else {
+    const unsigned pair = codes[(e & 7u) + (e >> 4) * 8];
+    element = f32_from_e2m1(static_cast<std::uint8_t>((pair >> ((e & 8u) != 0 ? 4 : 0)) & 15u));
+  }
+  const float scale = f32_from_e8m0(tile.scales[std::size_t{row} * tile.blocks + block]);
+  return soft::round_flush(static_cast<double>(element) * static_cast<double>(scale) * 0x1p-8);
 }
 
-/// Element e of block b of a single token, undoing the operand's factor.
-float activation_element(OperandLayout layout, const void* x, std::uint32_t block, std::uint32_t e) {
+/// Element e of block b of a single token: FP32, or BF16 times 2^8; for BF16 weights without the factor.
+float activation_element(const TileView& tile, OperandLayout layout, const void* x, std::uint32_t block,
+                         std::uint32_t e) {
   const float value = static_cast<const float*>(x)[std::size_t{block} * 32 + (e % 2 != 0 ? 0 : 16) + e / 2];
-  return layout == OperandLayout::scaled_f32 ? value * 0x1p-8f : value;
+  const bool unscale = layout == OperandLayout::scaled_f32 && tile.format == WeightFormat::bf16;
+  return unscale ? value * 0x1p-8f : value;
 }
-
-/// The engine's form of a scale: 2^-127 is flushed to zero.
-float engine_scale(std::uint8_t scale) { return scale == 0 ? 0.0f : f32_from_e8m0(scale); }
 
 float fold_sum(const float* lane, float (*add)(float, float)) {
   float v[kLanes];
@@ -58,16 +59,9 @@ float panel_sum(const TileView& tile, std::uint32_t row, OperandLayout layout, c
   float acc[kLanes] = {};
   for (std::uint32_t b = first; b < last; ++b) {
     for (std::uint32_t l = 0; l < kLanes; ++l) {
-      const float w1 = weight_element(tile, row, b, 2 * l + 1);
-      const float w0 = weight_element(tile, row, b, 2 * l);
-      const float x1 = activation_element(layout, x, b, 2 * l + 1);
-      const float x0 = activation_element(layout, x, b, 2 * l);
-      if (tile.format == WeightFormat::bf16) {
-        acc[l] = soft::fma(w0, x0, soft::fma(w1, x1, acc[l]));
-      } else {
-        const float partial = soft::fma(w0, x0, soft::fma(w1, x1, 0.0f));
-        acc[l] = soft::fma(partial, engine_scale(tile.scales[std::size_t{row} * tile.blocks + b]), acc[l]);
-      }
+      const float odd =
+          soft::fma(weight_element(tile, row, b, 2 * l + 1), activation_element(tile, layout, x, b, 2 * l + 1), acc[l]);
+      acc[l] = soft::fma(weight_element(tile, row, b, 2 * l), activation_element(tile, layout, x, b, 2 * l), odd);
     }
   }
   return fold_sum(acc, soft::add);

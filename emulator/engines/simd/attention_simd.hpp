@@ -41,7 +41,7 @@ struct AttentionKernels {
     for (std::uint32_t row = 0; row < queries.rows; row += kRows) {
       const std::uint32_t rows = queries.rows - row < kRows ? queries.rows - row : kRows;
       const DecodedPanel panel{reinterpret_cast<const std::uint8_t*>(q + std::size_t{row} * blocks * 32),
-                               std::size_t{blocks} * 128, nullptr, 0, blocks};
+                               std::size_t{blocks} * 128, blocks};
       for (std::uint32_t g = 0; g < groups; g += A::kTokenVectors) {
         const std::uint32_t some = groups - g < A::kTokenVectors ? groups - g : std::uint32_t{A::kTokenVectors};
         const std::uint8_t* x = reinterpret_cast<const std::uint8_t*>(keys + std::size_t{g} * blocks * 32 * kLanes);

@@ -10,6 +10,7 @@
 namespace jal::emu {
 
 extern const KernelTable JAL_ENGINE_TABLE;
-const KernelTable JAL_ENGINE_TABLE = make_table<JAL_ENGINE_NAMESPACE::Arch>(Isa::avx512, OperandLayout::scaled_f32);
+const KernelTable JAL_ENGINE_TABLE =
+    make_table<JAL_ENGINE_NAMESPACE::Arch>(Isa::avx512, JAL_ENGINE_NAMESPACE::Arch::kScaledLayout);
 
 }  // namespace jal::emu

@@ -36,29 +36,38 @@ struct PairArch : Arch {
     using Weights = __m512i;
     using Activations = __m512i;
     static constexpr WeightFormat kFormat = F;
-    static constexpr bool kScaled = F != WeightFormat::bf16;
     static constexpr std::size_t kActivationBytes = 64;
     static constexpr std::size_t kDecodedBytes = 64;
     /// A BF16 tile is already what a decoder would give.
     static constexpr bool kDecodes = F != WeightFormat::bf16;
 
-    JAL_INLINE static Weights decode(const std::uint8_t* p) {
+    JAL_INLINE static Weights decode(const std::uint8_t* p, std::uint32_t scale) {
       if constexpr (F == WeightFormat::bf16) {
-        return pairs_bf16(p);
+        return pairs_bf16_zipped(p);
       } else if constexpr (F == WeightFormat::mxfp8) {
-        return pairs_mxfp8(p);
+        return pairs_mxfp8_zipped(p, scale);
       } else {
-        return pairs_mxfp4(p);
+        return pairs_mxfp4_zipped(p, scale);
       }
     }
     JAL_INLINE static void store(std::uint8_t* p, Weights w) { _mm512_storeu_si512(p, w); }
-    JAL_INLINE static Activations load(const std::uint8_t* p) { return _mm512_loadu_si512(p); }
+    JAL_INLINE static Activations load(const std::uint8_t* p) {
+      const __m512i x = _mm512_loadu_si512(p);
+      if constexpr (F != WeightFormat::bf16) return x;
+      // Takes the factor 2^8 off what is neither zero nor infinite; nothing here is denormal.
+      const __m512i magnitude = _mm512_and_si512(x, _mm512_set1_epi16(0x7fff));
+      const __mmask32 finite =
+          _mm512_cmplt_epu16_mask(_mm512_sub_epi16(magnitude, _mm512_set1_epi16(1)), _mm512_set1_epi16(0x7f7f));
+      return _mm512_mask_sub_epi16(x, finite, x, _mm512_set1_epi16(0x0400));
+    }
     JAL_INLINE static V dot(V acc, Weights w, Activations x) { return dot_pairs(acc, w, x); }
     JAL_INLINE static Weights broadcast(const std::uint8_t* p, std::uint32_t l) {
       int pair = 0;
-      std::memcpy(&pair, p + l * 4, 4);
+      // A BF16 tile is broadcast from as it lies.
+      std::memcpy(&pair, p + (F == WeightFormat::bf16 ? l : zipped_position(l)) * 4, 4);
       return _mm512_set1_epi32(pair);
     }
+    JAL_INLINE static __m256 fold_8(const Half* panels) { return fold_8_zipped(panels); }
   };
 };
 
@@ -66,6 +75,6 @@ struct PairArch : Arch {
 
 extern const KernelTable JAL_ENGINE_TABLE;
 const KernelTable JAL_ENGINE_TABLE =
-    make_table<JAL_ENGINE_NAMESPACE::PairArch>(Isa::avx512_bf16, OperandLayout::bf16_pairs);
+    make_table<JAL_ENGINE_NAMESPACE::PairArch>(Isa::avx512_bf16, OperandLayout::scaled_pairs_zipped);
 
 }  // namespace jal::emu

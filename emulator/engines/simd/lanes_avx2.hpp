@@ -1,7 +1,7 @@
 // Sixteen FP32 lanes as two AVX2 registers, with the decoders of weight blocks. For kernels_avx2.cpp only.
 //
 // What it is not: an interface; it is the Arch parameter of the kernels in matrix_simd.hpp and its siblings.
-// Invariant: lane l of V is virtual lane l of the engine; decoders of MX blocks give weights times 2^-8.
+// Invariant: lane l of V is virtual lane l of the engine.
 #pragma once
 #include <immintrin.h>
 
@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "emulator/engines/kernels.hpp"
+#include "emulator/engines/mx_tables.hpp"
 #include "emulator/engines/simd/fold_avx2.hpp"
 
 namespace jal::emu::avx2 {
@@ -20,6 +21,8 @@ struct Arch {
   struct V {
     __m256 lo, hi;
   };
+  static constexpr OperandLayout kScaledLayout = OperandLayout::scaled_f32;  ///< "zipped" is the natural order here
+  static constexpr int kGemvRows = 2;
   static constexpr int kMaxRows = 6;  ///< 12 accumulators, 2 tokens, 1 weight: 15 of 16 registers
   static constexpr int kTokenVectors = 1;
   static constexpr int kValueRows = 3;  ///< attention, P V: 3 rows x 32 dimensions
@@ -87,8 +90,11 @@ struct Arch {
   }
   JAL_INLINE static float fold_sum(V v) { return fold_half_sum(_mm256_add_ps(v.lo, v.hi)); }
   JAL_INLINE static float fold_max(V v) { return fold_half_max(_mm256_max_ps(v.hi, v.lo)); }
-  /// Lanes l + 8 onto l: the first step of the fold.
-  JAL_INLINE static __m256 half(V v) { return _mm256_add_ps(v.lo, v.hi); }
+  /// What is kept of a panel until the fold of all eight: here already lanes l + 8 added onto l.
+  using Half = __m256;
+  JAL_INLINE static Half half(V v) { return _mm256_add_ps(v.lo, v.hi); }
+  JAL_INLINE static __m256 fold_8(const Half* panels) { return fold_half_8(panels); }
+  JAL_INLINE static __m256 fold_8_zipped(const Half* panels) { return fold_half_8(panels); }
 
   /// Sixteen even and odd pairs (x0, x1, ...) to two vectors.
   JAL_INLINE static void deinterleave(const float* p, V& even, V& odd) {
@@ -111,44 +117,32 @@ struct Arch {
             _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(q + 1)), 16))};
   }
 
-  // Weight blocks to odd and even elements of the 16 lanes.
+  // Weight blocks to odd and even elements of the 16 lanes; MX ones as w' (mx_tables.hpp), e being the scale byte.
   JAL_INLINE static void decode_bf16(const std::uint8_t* p, V& odd, V& even) {
     split_pairs(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), odd.lo, even.lo);
     split_pairs(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32)), odd.hi, even.hi);
   }
-  JAL_INLINE static void decode_mxfp8(const std::uint8_t* p, V& odd, V& even) {
-    even = e4m3_to_f32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    odd = e4m3_to_f32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16)));
+  JAL_INLINE static void decode_bf16_zipped(const std::uint8_t* p, V& odd, V& even) { decode_bf16(p, odd, even); }
+  JAL_INLINE static void decode_mxfp8(const std::uint8_t* p, std::uint32_t e, V& odd, V& even) {
+    const V factor = broadcast(&kMxTables.factor[e]);
+    even = mul(e4m3_to_f32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), factor);
+    odd = mul(e4m3_to_f32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16))), factor);
   }
-  JAL_INLINE static void decode_mxfp4(const std::uint8_t* p, V& odd, V& even) {
-    const __m256i both = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    // Low nibbles in the low half, high nibbles in the high half; the table instruction ignores bits 4 to 6.
+  JAL_INLINE static void decode_mxfp4(const std::uint8_t* p, std::uint32_t e, V& odd, V& even) {
+    const __m256i both = broadcast_16(p);
+    // Low nibbles in the low half, high nibbles in the high half.
     const __m256i code =
         _mm256_and_si256(_mm256_srlv_epi64(both, _mm256_setr_epi64x(0, 0, 4, 4)), _mm256_set1_epi8(0x0f));
-    // BF16 of the value times 2^-8: 0, 2^-9, 2^-8, 1.5 * 2^-8, 2^-7, 1.5 * 2^-7, 2^-6, 1.5 * 2^-6, and negatives.
-    const __m256i high = _mm256_shuffle_epi8(
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(0x00, 0x3b, 0x3b, 0x3b, 0x3c, 0x3c, 0x3c, 0x3c, -0x80, -0x45, -0x45,
-                                                  -0x45, -0x44, -0x44, -0x44, -0x44)),
-        code);
-    const __m256i low = _mm256_shuffle_epi8(
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(0x00, 0x00, -0x80, -0x40, 0x00, 0x40, -0x80, -0x40, 0x00, 0x00, -0x80,
-                                                  -0x40, 0x00, 0x40, -0x80, -0x40)),
-        code);
+    const __m256i low = _mm256_shuffle_epi8(broadcast_16(kMxTables.e2m1_bytes[e]), code);
+    const __m256i high = _mm256_shuffle_epi8(broadcast_16(kMxTables.e2m1_bytes[e] + 16), code);
     split_pairs(_mm256_unpacklo_epi8(low, high), odd.lo, even.lo);
     split_pairs(_mm256_unpackhi_epi8(low, high), odd.hi, even.hi);
   }
-  /// n scale bytes to FP32 factors: 0 to 0, 255 to NaN. Reads and writes in steps of 16, past n.
-  JAL_INLINE static void scales_to_f32(const std::uint8_t* p, std::uint32_t n, float* out) {
-    for (std::uint32_t i = 0; i < n; i += 8) {
-      const __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + i)));
-      const __m256i nan = _mm256_srli_epi32(_mm256_cmpeq_epi32(e, _mm256_set1_epi32(255)), 31);
-      // 255 << 23 is infinity; its NaN bit is set from the comparison.
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i),
-                          _mm256_or_si256(_mm256_slli_epi32(e, 23), _mm256_slli_epi32(nan, 22)));
-    }
-  }
 
  private:
+  JAL_INLINE static __m256i broadcast_16(const std::uint8_t* p) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
   JAL_INLINE static __m256 add_exponent_half(__m256 y, __m256 shifted, __m256 magic) {
     const __m256i n = _mm256_sub_epi32(_mm256_castps_si256(shifted), _mm256_castps_si256(magic));
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(y), _mm256_slli_epi32(n, 23)));

@@ -1,8 +1,7 @@
 // Sixteen FP32 lanes as one AVX-512 register, with the decoders of weight blocks. For kernels_avx512*.cpp only.
 //
 // What it is not: an interface; it is the Arch parameter of the kernels in matrix_simd.hpp and its siblings.
-// Invariant: lane l of V is virtual lane l of the engine; FP32 decoders of MX blocks give weights times 2^-8, the BF16
-// pair decoders (for vdpbf16ps) give the weights themselves.
+// Invariant: lane l of V is virtual lane l of the engine, except where a name says zipped (kernels.hpp).
 // JAL_ENGINE_NAMESPACE names the copy: the file is compiled for AVX-512, for AVX-512 with BF16, and, in a test, for
 // SIMDe, when JAL_ENGINE_SIMDE is the header to include in the place of immintrin.h.
 #pragma once
@@ -17,6 +16,7 @@
 #include <cstring>
 
 #include "emulator/engines/kernels.hpp"
+#include "emulator/engines/mx_tables.hpp"
 #include "emulator/engines/simd/fold_avx2.hpp"
 
 namespace jal::emu::JAL_ENGINE_NAMESPACE {
@@ -25,6 +25,8 @@ namespace jal::emu::JAL_ENGINE_NAMESPACE {
 
 struct Arch {
   using V = __m512;
+  static constexpr OperandLayout kScaledLayout = OperandLayout::scaled_f32_zipped;
+  static constexpr int kGemvRows = 4;
   static constexpr int kMaxRows = 12;
   static constexpr int kTokenVectors = 2;  ///< 24 accumulators, 2 tokens, 1 weight, 1 scale, 1 partial: 29 of 32
   static constexpr int kValueRows = 4;
@@ -59,8 +61,37 @@ struct Arch {
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(y), _mm512_slli_epi32(n, 23)));
   }
   JAL_INLINE static V keep_below(V x, std::uint32_t n, V other) { return _mm512_mask_mov_ps(other, mask_below(n), x); }
-  JAL_INLINE static __m256 half(V v) { return _mm256_add_ps(lower(v), upper(v)); }
-  JAL_INLINE static float fold_sum(V v) { return fold_half_sum(half(v)); }
+  JAL_INLINE static float fold_sum(V v) { return fold_half_sum(_mm256_add_ps(lower(v), upper(v))); }
+  /// What is kept of a panel until the fold of all eight.
+  using Half = V;
+  JAL_INLINE static Half half(V v) { return v; }
+  /// Eight vectors, each folded to one value: result lane p is the fold of v[p].
+  JAL_INLINE static __m256 fold_8(const Half* v) {
+    // l + 8: each result holds eight lanes of panels i and i + 4.
+    const V a0 = add(_mm512_shuffle_f32x4(v[0], v[4], 0x44), _mm512_shuffle_f32x4(v[0], v[4], 0xee));
+    const V a1 = add(_mm512_shuffle_f32x4(v[1], v[5], 0x44), _mm512_shuffle_f32x4(v[1], v[5], 0xee));
+    const V a2 = add(_mm512_shuffle_f32x4(v[2], v[6], 0x44), _mm512_shuffle_f32x4(v[2], v[6], 0xee));
+    const V a3 = add(_mm512_shuffle_f32x4(v[3], v[7], 0x44), _mm512_shuffle_f32x4(v[3], v[7], 0xee));
+    // l + 4: four lanes of panels 0 4 1 5 and 2 6 3 7.
+    const V b0 = add_pieces(a0, a1);
+    const V b1 = add_pieces(a2, a3);
+    // l + 2: two lanes of 0 2, 4 6, 1 3, 5 7; l + 1: one of each, twice.
+    const V c = add(_mm512_shuffle_ps(b0, b1, 0x44), _mm512_shuffle_ps(b0, b1, 0xee));
+    return pick(add_neighbours(c), _mm512_setr_epi32(0, 8, 1, 9, 4, 12, 5, 13, 0, 0, 0, 0, 0, 0, 0, 0));
+  }
+  /// The same for zipped lanes.
+  JAL_INLINE static __m256 fold_8_zipped(const Half* v) {
+    // l + 8 lies beside l: each result holds, in quarter i, lanes 2i and 2i + 1 of two panels.
+    const V a0 = add_unzipped(v[0], v[1]);
+    const V a1 = add_unzipped(v[2], v[3]);
+    const V a2 = add_unzipped(v[4], v[5]);
+    const V a3 = add_unzipped(v[6], v[7]);
+    // l + 4: two quarters on; l + 2: one quarter on; l + 1: the neighbour.
+    const V b0 = add(_mm512_shuffle_f32x4(a0, a1, 0x44), _mm512_shuffle_f32x4(a0, a1, 0xee));
+    const V b1 = add(_mm512_shuffle_f32x4(a2, a3, 0x44), _mm512_shuffle_f32x4(a2, a3, 0xee));
+    return pick(add_neighbours(add_pieces(b0, b1)),
+                _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 0, 0, 0, 0, 0, 0, 0, 0));
+  }
   JAL_INLINE static float fold_max(V v) { return fold_half_max(_mm256_max_ps(upper(v), lower(v))); }
 
   JAL_INLINE static void deinterleave(const float* p, V& even, V& odd) {
@@ -88,83 +119,92 @@ struct Arch {
         _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16));
   }
 
+  // Weight blocks as BF16 pairs, element 2l in the low half of a dword; MX ones as w' (mx_tables.hpp), e being the
+  // scale byte. `zipped`: dwords in the order of zipped_position().
+  JAL_INLINE static __m512i pairs_bf16_zipped(const std::uint8_t* p) {
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), _mm512_loadu_si512(p));
+  }
+  JAL_INLINE static __m512i pairs_mxfp8_zipped(const std::uint8_t* p, std::uint32_t e) {
+    if (!mx_scale_is_plain(e)) [[unlikely]]
+      return pairs_mxfp8_any_scale(p, e);
+    // Each word gets its code in both bytes; shifted and masked: sign in bit 15, magnitude in bits 10 to 4.
+    const __m512i code =
+        _mm512_permutexvar_epi8(_mm512_loadu_si512(kMxfp8Order.byte),
+                                _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+    const __m512i moved = _mm512_and_si512(_mm512_srai_epi16(code, 4), _mm512_set1_epi16(static_cast<short>(0x87f0)));
+    const __mmask32 small = _mm512_testn_epi16_mask(code, _mm512_set1_epi16(0x78));
+    const __m512i bias = _mm512_mask_permutexvar_epi16(
+        _mm512_set1_epi32(static_cast<int>(kMxTables.e4m3_bias[e])), small, code,
+        _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(kMxTables.e4m3_small[e]))));
+    return _mm512_add_epi16(moved, bias);
+  }
+  JAL_INLINE static __m512i pairs_mxfp4_zipped(const std::uint8_t* p, std::uint32_t e) {
+    // Per quadword four codes come to the low bits of four words; words' other bits are ignored.
+    const __m512i bit =
+        _mm512_setr_epi64(0x0018001000080000, 0x0018001000080000, 0x0038003000280020, 0x0038003000280020,
+                          0x001c0014000c0004, 0x001c0014000c0004, 0x003c0034002c0024, 0x003c0034002c0024);
+    const __m512i bytes = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return _mm512_permutexvar_epi16(_mm512_multishift_epi64_epi8(bit, bytes),
+                                    _mm512_load_si512(kMxTables.e2m1_words[e]));
+  }
+  JAL_INLINE static void split_pairs(__m512i pairs, V& odd, V& even) {
+    odd = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+    even = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+  }
+
   JAL_INLINE static void decode_bf16(const std::uint8_t* p, V& odd, V& even) {
     split_pairs(_mm512_loadu_si512(p), odd, even);
   }
-  JAL_INLINE static void decode_mxfp8(const std::uint8_t* p, V& odd, V& even) {
-    even = e4m3_to_f32(p);
-    odd = e4m3_to_f32(p + 16);
+  JAL_INLINE static void decode_bf16_zipped(const std::uint8_t* p, V& odd, V& even) {
+    split_pairs(pairs_bf16_zipped(p), odd, even);
   }
-  JAL_INLINE static void decode_mxfp4(const std::uint8_t* p, V& odd, V& even) {
-    // BF16 of the value times 2^-8.
-    split_pairs(mxfp4_words(p, word_table(0x3b00)), odd, even);
+  JAL_INLINE static void decode_mxfp8(const std::uint8_t* p, std::uint32_t e, V& odd, V& even) {
+    split_pairs(pairs_mxfp8_zipped(p, e), odd, even);
   }
-
-  // The same blocks as BF16 pairs, element 2l in the low half of dword l.
-  JAL_INLINE static __m512i pairs_bf16(const std::uint8_t* p) { return _mm512_loadu_si512(p); }
-  JAL_INLINE static __m512i pairs_mxfp4(const std::uint8_t* p) { return mxfp4_words(p, word_table(0x3f00)); }
-  JAL_INLINE static __m512i pairs_mxfp8(const std::uint8_t* p) {
-    const __m512i even = _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    const __m512i odd = _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16)));
-    const __m512i code = _mm512_mask_blend_epi16(0xaaaaaaaau, even, _mm512_slli_epi32(odd, 16));
-    // Sign in bits 15 to 7, magnitude below: magnitude to bits 10..4, then the exponent's bias, or, for a denormal
-    // code, what makes it the BF16 of its value.
-    const __m512i moved = _mm512_and_si512(_mm512_slli_epi16(code, 4), _mm512_set1_epi16(static_cast<short>(0x87f0)));
-    const __mmask32 denormal = _mm512_testn_epi16_mask(code, _mm512_set1_epi16(0x78));
-    // BF16 of m * 2^-9 less m << 4, for m = 0..7.
-    const __m512i fix =
-        _mm512_broadcast_i32x4(_mm_setr_epi16(0x0000, 0x3b00 - 0x10, 0x3b80 - 0x20, 0x3bc0 - 0x30, 0x3c00 - 0x40,
-                                              0x3c20 - 0x50, 0x3c40 - 0x60, 0x3c60 - 0x70));
-    const __m512i bias = _mm512_mask_permutexvar_epi16(_mm512_set1_epi16(0x3c00), denormal, code, fix);
-    return _mm512_add_epi16(moved, bias);
-  }
-
-  JAL_INLINE static void scales_to_f32(const std::uint8_t* p, std::uint32_t n, float* out) {
-    for (std::uint32_t i = 0; i < n; i += 16) {
-      const __m512i e = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + i)));
-      const __mmask16 nan = _mm512_cmpeq_epi32_mask(e, _mm512_set1_epi32(255));
-      const __m512i factor = _mm512_mask_mov_epi32(_mm512_slli_epi32(e, 23), nan, _mm512_set1_epi32(0x7fc00000));
-      _mm512_storeu_si512(out + i, factor);
-    }
+  JAL_INLINE static void decode_mxfp4(const std::uint8_t* p, std::uint32_t e, V& odd, V& even) {
+    split_pairs(pairs_mxfp4_zipped(p, e), odd, even);
   }
 
  private:
+  /// Quarters 0 and 2 of both plus quarters 1 and 3.
+  JAL_INLINE static V add_pieces(V a, V b) {
+    return add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+  }
+  /// In each quarter the even elements plus the odd ones, twice.
+  JAL_INLINE static V add_neighbours(V v) { return add(_mm512_shuffle_ps(v, v, 0x88), _mm512_shuffle_ps(v, v, 0xdd)); }
+  JAL_INLINE static V add_unzipped(V a, V b) {
+    const __m512d x = _mm512_castps_pd(a);
+    const __m512d y = _mm512_castps_pd(b);
+    return add(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+  }
+  JAL_INLINE static __m256 pick(V v, __m512i index) { return lower(_mm512_permutexvar_ps(index, v)); }
   JAL_INLINE static __mmask16 mask_below(std::size_t n) {
     return n >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << n) - 1u);
   }
   JAL_INLINE static __m256 lower(V v) { return _mm512_castps512_ps256(v); }
   JAL_INLINE static __m256 upper(V v) { return _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(v), 1)); }
-  JAL_INLINE static void split_pairs(__m512i pairs, V& odd, V& even) {
-    odd = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
-    even = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
-  }
-  JAL_INLINE static V e4m3_to_f32(const std::uint8_t* p) {
-    const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    return _mm512_cvtph_ps(
-        _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16(static_cast<short>(0xbf80))));
-  }
-  /// E2M1 as BF16 with 0.5 at pattern `half`, for all 32 indices of vpermw: its fifth index bit is the next code's.
-  JAL_INLINE static __m512i word_table(int half) {
-    const short h = static_cast<short>(half);
-    const short n = static_cast<short>(half - 0x8000);
-    return _mm512_broadcast_i64x4(
-        _mm256_setr_epi16(0, h, static_cast<short>(h + 0x80), static_cast<short>(h + 0xc0),
-                          static_cast<short>(h + 0x100), static_cast<short>(h + 0x140), static_cast<short>(h + 0x180),
-                          static_cast<short>(h + 0x1c0), static_cast<short>(0x8000), n, static_cast<short>(n + 0x80),
-                          static_cast<short>(n + 0xc0), static_cast<short>(n + 0x100), static_cast<short>(n + 0x140),
-                          static_cast<short>(n + 0x180), static_cast<short>(n + 0x1c0)));
-  }
-  JAL_INLINE static __m512i mxfp4_words(const std::uint8_t* p, __m512i table) {
-    std::uint64_t low = 0;
-    std::uint64_t high = 0;
-    std::memcpy(&low, p, 8);
-    std::memcpy(&high, p + 8, 8);
-    // Elements 0..15 come from the first eight bytes, 16..31 from the last; per quadword four codes are chosen.
-    const __m512i bytes =
-        _mm512_mask_set1_epi64(_mm512_set1_epi64(static_cast<long long>(low)), 0xf0, static_cast<long long>(high));
-    const __m512i bit = _mm512_broadcast_i64x4(
-        _mm256_setr_epi64x(0x0018001000080000, 0x0038003000280020, 0x001c0014000c0004, 0x003c0034002c0024));
-    return _mm512_permutexvar_epi16(_mm512_multishift_epi64_epi8(bit, bytes), table);
+  /// For word w the block's byte of its element, twice.
+  alignas(64) static constexpr auto kMxfp8Order = [] {
+    struct Order {
+      std::uint8_t byte[64];
+    } order{};
+    for (std::uint32_t l = 0; l < 16; ++l) {
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        order.byte[zipped_position(l) * 4 + i] = static_cast<std::uint8_t>(l + i / 2 * 16);
+      }
+    }
+    return order;
+  }();
+  /// Scales whose products are flushed, and the NaN scale: element by element.
+  [[gnu::noinline]] static __m512i pairs_mxfp8_any_scale(const std::uint8_t* p, std::uint32_t e) {
+    alignas(64) std::uint16_t words[32];
+    for (std::uint32_t l = 0; l < 16; ++l) {
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        const std::uint32_t code = p[l + i * 16];
+        words[zipped_position(l) * 2 + i] = mx_bf16(e4m3_ninths(code & 0x7fu), code >= 128, e);
+      }
+    }
+    return _mm512_load_si512(words);
   }
 };
 

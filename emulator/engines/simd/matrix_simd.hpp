@@ -17,14 +17,13 @@ namespace jal::emu {
 /// + 1.
 inline constexpr std::uint32_t kFoldOrder[kLanes] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
 
-/// The multiplier with FP32 lanes: two fused multiply-adds a block, odd element first. kUnscale takes the factor 2^8 of
-/// a scaled operand away (BF16 weights with BF16 activations; MX decoders give weights times 2^-8 instead).
-template <class A, WeightFormat F, bool kUnscale>
+/// The multiplier with FP32 lanes: two fused multiply-adds a block, odd element first. kScaledOperand: activations are
+/// BF16 times 2^8; MX weights come times 2^-8, for BF16 weights the factor is taken off the activations.
+template <class A, WeightFormat F, bool kScaledOperand>
 struct DotF32 {
   using Arch = A;
   using V = typename A::V;
   static constexpr WeightFormat kFormat = F;
-  static constexpr bool kScaled = F != WeightFormat::bf16;
   static constexpr std::size_t kActivationBytes = 128;
   static constexpr std::size_t kDecodedBytes = 128;
   static constexpr bool kDecodes = true;
@@ -33,14 +32,16 @@ struct DotF32 {
   };
   using Activations = Weights;
 
-  JAL_INLINE static Weights decode(const std::uint8_t* p) {
+  JAL_INLINE static Weights decode(const std::uint8_t* p, std::uint32_t scale) {
     Weights w;
-    if constexpr (F == WeightFormat::bf16) {
-      A::decode_bf16(p, w.odd, w.even);
-    } else if constexpr (F == WeightFormat::mxfp8) {
-      A::decode_mxfp8(p, w.odd, w.even);
+    if constexpr (F == WeightFormat::mxfp8) {
+      A::decode_mxfp8(p, scale, w.odd, w.even);
+    } else if constexpr (F == WeightFormat::mxfp4) {
+      A::decode_mxfp4(p, scale, w.odd, w.even);
+    } else if constexpr (kScaledOperand) {
+      A::decode_bf16_zipped(p, w.odd, w.even);
     } else {
-      A::decode_mxfp4(p, w.odd, w.even);
+      A::decode_bf16(p, w.odd, w.even);
     }
     return w;
   }
@@ -50,7 +51,7 @@ struct DotF32 {
   }
   JAL_INLINE static Activations load(const std::uint8_t* p) {
     Activations x{A::load(p), A::load(p + 64)};
-    if constexpr (kUnscale) {
+    if constexpr (kScaledOperand && F == WeightFormat::bf16) {
       x.odd = A::mul(x.odd, A::set1(0x1p-8f));
       x.even = A::mul(x.even, A::set1(0x1p-8f));
     }
@@ -59,72 +60,102 @@ struct DotF32 {
   JAL_INLINE static V dot(V acc, Weights w, Activations x) { return A::fma(w.even, x.even, A::fma(w.odd, x.odd, acc)); }
   /// Lane l of a stored block, for all tokens.
   JAL_INLINE static Weights broadcast(const std::uint8_t* p, std::uint32_t l) {
-    return {A::broadcast(p + l * 4), A::broadcast(p + 64 + l * 4)};
+    const std::uint32_t at = position(l) * 4;
+    return {A::broadcast(p + at), A::broadcast(p + 64 + at)};
+  }
+  JAL_INLINE static __m256 fold_8(const typename A::Half* panels) {
+    return kScaledOperand ? A::fold_8_zipped(panels) : A::fold_8(panels);
+  }
+
+ private:
+  static constexpr std::uint32_t position(std::uint32_t l) {
+    return kScaledOperand && A::kScaledLayout == OperandLayout::scaled_f32_zipped ? zipped_position(l) : l;
   }
 };
 
-template <class D>
-inline constexpr std::uint32_t kPanelsAtOnce = D::kScaled ? 2 : 4;
+/// Distance of prefetches: enough to cover the memory's latency at 20 GB/s.
+inline constexpr std::size_t kPrefetchAhead = 4096;
 
-/// Adds block b to a panel's lanes.
-template <class D>
-JAL_INLINE typename D::V step(typename D::V acc, const std::uint8_t* w, const std::uint8_t* x, const float* scale,
-                              std::uint32_t b) {
+/// Where the next block of R consecutive rows lies: row r's codes at w + r * row_bytes, its scale at scale + r *
+/// blocks.
+template <class D, int R>
+struct BlockCursor {
+  using V = typename D::V;
+  const std::uint8_t* w;
+  std::size_t row_bytes;
+  const std::uint8_t* x;
+  const std::uint8_t* scale;
+  std::size_t scale_stride;
+
+  /// Adds `blocks` blocks to one panel's lanes of each row. Rows share the activations and hide each other's latency.
+  JAL_INLINE void add_blocks(V* acc, std::uint32_t blocks) {
+    for (std::uint32_t i = 0; i < blocks; ++i) {
+      const auto tokens = D::load(x);
+      for (int r = 0; r < R; ++r) {
+        const std::uint8_t* block = w + static_cast<std::size_t>(r) * row_bytes;
+        std::uint32_t e = 0;
+        if constexpr (D::kFormat == WeightFormat::bf16) {
+          _mm_prefetch(reinterpret_cast<const char*>(block + kPrefetchAhead), _MM_HINT_T0);
+        } else {
+          e = scale[static_cast<std::size_t>(r) * scale_stride];
+        }
+        acc[r] = D::dot(acc[r], D::decode(block, e), tokens);
+      }
+      w += block_code_bytes(D::kFormat);
+      x += D::kActivationBytes;
+      ++scale;
+    }
+  }
+};
+
+/// Panel sums of R rows, eight a row.
+template <class D, std::uint32_t P, int R>
+JAL_INLINE void gemv_some_rows(BlockCursor<D, R> cursor, const PanelSplit& split, __m256 minus_zero, float* sums) {
   using A = typename D::Arch;
-  const auto weights = D::decode(w + b * block_code_bytes(D::kFormat));
-  const auto activations = D::load(x + b * D::kActivationBytes);
-  if constexpr (D::kScaled) {
-    return A::fma(D::dot(A::zero(), weights, activations), A::broadcast(scale + b), acc);
-  } else {
-    return D::dot(acc, weights, activations);
+  using V = typename D::V;
+  if constexpr (D::kFormat != WeightFormat::bf16) {
+    for (std::size_t at = 0; at < R * cursor.row_bytes; at += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(cursor.w + at + kPrefetchAhead), _MM_HINT_T0);
+    }
+  }
+  typename A::Half half[R][kPanels];
+  for (std::uint32_t p = 0; p < P; ++p) {
+    V acc[R];
+    for (int r = 0; r < R; ++r) acc[r] = A::zero();
+    cursor.add_blocks(acc, split.first[p + 1] - split.first[p]);
+    for (int r = 0; r < R; ++r) half[r][p] = A::half(acc[r]);
+  }
+  for (int r = 0; r < R; ++r) {
+    for (std::uint32_t p = P; p < kPanels; ++p) half[r][p] = A::half(A::zero());
+    _mm256_storeu_ps(sums + r * 8, _mm256_or_ps(D::fold_8(half[r]), minus_zero));
   }
 }
 
-template <class D>
-void gemv_rows(const TileView& tile, const std::uint8_t* x, const PanelSplit& split, float* sums, float* scale) {
-  using A = typename D::Arch;
-  using V = typename D::V;
-  constexpr std::uint32_t kN = kPanelsAtOnce<D>;
-  constexpr std::size_t kPrefetchAhead = 4096;
+/// Panel sums of every row, eight a row. P panels (1, 2, 4 or 8).
+template <class D, std::uint32_t P>
+void gemv_rows(const TileView& tile, const std::uint8_t* x, const PanelSplit& split, float* sums) {
+  constexpr std::uint32_t kRows = D::Arch::kGemvRows;
   const FlushScope flush;
+  // An empty panel's sum is -0, which leaves the other side of an addition as it is.
   alignas(32) std::uint32_t empty[kPanels];
   for (std::uint32_t p = 0; p < kPanels; ++p) {
-    empty[p] = p < split.count && split.first[p + 1] > split.first[p] ? 0 : 0x80000000u;
+    empty[p] = p < P && split.first[p + 1] > split.first[p] ? 0 : 0x80000000u;
   }
-  // An empty panel's sum is -0, which leaves the other side of an addition as it is.
   const __m256 minus_zero = _mm256_load_ps(reinterpret_cast<const float*>(empty));
-  const std::uint32_t least = split.count >= kN ? tile.blocks / split.count : 0;
-  for (std::uint32_t row = 0; row < tile.rows; ++row) {
-    const std::uint8_t* w = tile.codes + row * tile.row_bytes;
-    if constexpr (D::kScaled) {
-      A::scales_to_f32(tile.scales + std::size_t{row} * tile.blocks, tile.blocks, scale);
-      for (std::size_t at = 0; at < tile.row_bytes; at += 64) {
-        _mm_prefetch(reinterpret_cast<const char*>(w + at + kPrefetchAhead), _MM_HINT_T0);
-      }
-    }
-    __m256 half[kPanels];
-    for (std::uint32_t p = 0; p < kPanels; ++p) half[p] = _mm256_setzero_ps();
-    for (std::uint32_t p = 0; p < split.count; p += kN) {
-      V acc[kN];
-      for (std::uint32_t j = 0; j < kN; ++j) acc[j] = A::zero();
-      for (std::uint32_t i = 0; i < least; ++i) {
-        for (std::uint32_t j = 0; j < kN; ++j) {
-          const std::uint32_t b = split.first[p + j] + i;
-          if constexpr (!D::kScaled) {
-            _mm_prefetch(reinterpret_cast<const char*>(w + std::size_t{b} * 64 + kPrefetchAhead), _MM_HINT_T0);
-          }
-          acc[j] = step<D>(acc[j], w, x, scale, b);
-        }
-      }
-      for (std::uint32_t j = 0; j < kN && p + j < split.count; ++j) {
-        for (std::uint32_t b = split.first[p + j] + least; b < split.first[p + j + 1]; ++b) {
-          acc[j] = step<D>(acc[j], w, x, scale, b);
-        }
-      }
-      for (std::uint32_t j = 0; j < kN && p + j < split.count; ++j) half[p + j] = A::half(acc[j]);
-    }
-    _mm256_storeu_ps(sums + row * kPanels, _mm256_or_ps(fold_half_8(half), minus_zero));
+  const auto at = [&]<int R>(std::uint32_t row) {
+    return BlockCursor<D, R>{tile.codes + row * tile.row_bytes, tile.row_bytes, x,
+                             tile.scales + std::size_t{row} * tile.blocks, tile.blocks};
+  };
+  std::uint32_t row = 0;
+  for (; row + kRows <= tile.rows; row += kRows) {
+    gemv_some_rows<D, P, kRows>(at.template operator()<kRows>(row), split, minus_zero, sums + row * kPanels);
   }
+  if constexpr (kRows > 2) {
+    for (; row + 2 <= tile.rows; row += 2) {
+      gemv_some_rows<D, P, 2>(at.template operator()<2>(row), split, minus_zero, sums + row * kPanels);
+    }
+  }
+  if (row < tile.rows) gemv_some_rows<D, P, 1>(at.template operator()<1>(row), split, minus_zero, sums + row * kPanels);
 }
 
 /// NaN to the canonical NaN, eight at a time.
@@ -135,7 +166,20 @@ JAL_INLINE __m256 canonical_8(__m256 v) {
 template <class D>
 void gemv(const TileView& tile, const std::uint8_t* x, const PanelSplit& split, float* y, float* scratch) {
   float* sums = scratch;
-  gemv_rows<D>(tile, x, split, sums, scratch + kGemvRowChunk * kPanels);
+  switch (split.count) {
+    case 1:
+      gemv_rows<D, 1>(tile, x, split, sums);
+      break;
+    case 2:
+      gemv_rows<D, 2>(tile, x, split, sums);
+      break;
+    case 4:
+      gemv_rows<D, 4>(tile, x, split, sums);
+      break;
+    default:
+      gemv_rows<D, 8>(tile, x, split, sums);
+      break;
+  }
   std::uint32_t row = 0;
   for (; row + 8 <= tile.rows; row += 8) _mm256_storeu_ps(y + row, canonical_8(tree_rows_8(sums + row * kPanels)));
   for (; row < tile.rows; ++row) {
@@ -148,8 +192,6 @@ void gemv(const TileView& tile, const std::uint8_t* x, const PanelSplit& split, 
 struct DecodedPanel {
   const std::uint8_t* weights;
   std::size_t row_bytes;
-  const float* scales;  ///< row r, block b at scales + r * scale_stride + b
-  std::size_t scale_stride;
   std::uint32_t blocks;
 };
 
@@ -170,14 +212,7 @@ void panel_sums(const DecodedPanel& panel, const std::uint8_t* const* x, std::si
       for (int r = 0; r < R; ++r) {
         const auto w =
             D::broadcast(panel.weights + static_cast<std::size_t>(r) * panel.row_bytes + b * D::kDecodedBytes, l);
-        for (int t = 0; t < T; ++t) {
-          if constexpr (D::kScaled) {
-            const V scale = A::broadcast(panel.scales + static_cast<std::size_t>(r) * panel.scale_stride + b);
-            acc[t * R + r] = A::fma(D::dot(A::zero(), w, tokens[t]), scale, acc[t * R + r]);
-          } else {
-            acc[t * R + r] = D::dot(acc[t * R + r], w, tokens[t]);
-          }
-        }
+        for (int t = 0; t < T; ++t) acc[t * R + r] = D::dot(acc[t * R + r], w, tokens[t]);
       }
     }
     std::uint32_t level = 0;
@@ -249,9 +284,7 @@ void gemm(const TileView& tile, const std::uint8_t* x, std::uint32_t groups, std
   using V = typename D::V;
   constexpr std::uint32_t kRows = A::kMaxRows;
   const std::size_t lane_bytes = tile.blocks * D::kActivationBytes;
-  const std::size_t scale_stride = (tile.blocks + 15) / 16 * 16;
-  float* scales = scratch;
-  float* stack = scales + kRows * scale_stride;
+  float* stack = scratch;
   float* sums = stack + std::size_t{4} * kRows * A::kTokenVectors * kLanes;
   const std::size_t panel_stride = std::size_t{groups} * kRows * kLanes;
   std::uint8_t* decoded = reinterpret_cast<std::uint8_t*>(sums + kPanels * panel_stride);
@@ -263,24 +296,21 @@ void gemm(const TileView& tile, const std::uint8_t* x, std::uint32_t groups, std
     const std::uint32_t rows = (tile.rows - row + (passes - pass) - 1) / (passes - pass);
     {
       const FlushScope flush;
-      if constexpr (D::kScaled) {
-        for (std::uint32_t r = 0; r < rows; ++r) {
-          A::scales_to_f32(tile.scales + std::size_t{row + r} * tile.blocks, tile.blocks, scales + r * scale_stride);
-        }
-      }
       for (std::uint32_t p = 0; p < split.count; ++p) {
         const std::uint32_t first = split.first[p];
         const std::uint32_t blocks = split.first[p + 1] - first;
         if (blocks == 0) continue;
-        DecodedPanel panel{nullptr, 0, scales + first, scale_stride, blocks};
+        DecodedPanel panel{nullptr, 0, blocks};
         if constexpr (D::kDecodes) {
           panel.weights = decoded;
           panel.row_bytes = blocks * D::kDecodedBytes;
           for (std::uint32_t r = 0; r < rows; ++r) {
             const std::uint8_t* codes = tile.codes + (row + r) * tile.row_bytes + first * block_code_bytes(D::kFormat);
+            const std::uint8_t* scale = tile.scales + std::size_t{row + r} * tile.blocks + first;
             for (std::uint32_t b = 0; b < blocks; ++b) {
+              const std::uint32_t e = D::kFormat == WeightFormat::bf16 ? 0 : scale[b];
               D::store(decoded + r * panel.row_bytes + b * D::kDecodedBytes,
-                       D::decode(codes + b * block_code_bytes(D::kFormat)));
+                       D::decode(codes + b * block_code_bytes(D::kFormat), e));
             }
           }
         } else {
@@ -326,7 +356,7 @@ struct MatrixKernels {
  private:
   template <class F>
   JAL_INLINE static void with_dot(WeightFormat format, OperandLayout layout, F&& f) {
-    if (layout == OperandLayout::bf16_pairs) {
+    if (layout == OperandLayout::scaled_pairs_zipped) {
       if constexpr (requires { typename A::template DotPairs<WeightFormat::bf16>; }) {
         switch (format) {
           case WeightFormat::bf16:
@@ -345,9 +375,9 @@ struct MatrixKernels {
         }
         return f(static_cast<DotF32<A, WeightFormat::bf16, true>*>(nullptr));
       case WeightFormat::mxfp8:
-        return f(static_cast<DotF32<A, WeightFormat::mxfp8, false>*>(nullptr));
+        return f(static_cast<DotF32<A, WeightFormat::mxfp8, true>*>(nullptr));
       case WeightFormat::mxfp4:
-        return f(static_cast<DotF32<A, WeightFormat::mxfp4, false>*>(nullptr));
+        return f(static_cast<DotF32<A, WeightFormat::mxfp4, true>*>(nullptr));
     }
   }
 };

@@ -22,15 +22,6 @@ inline Out widen(In in) {
   return out;
 }
 
-inline __m512 cvtph_ps(__m256i in) {
-  __m128i half[2];
-  std::memcpy(half, &in, sizeof in);
-  __m256 wide[2] = {_mm256_cvtph_ps(half[0]), _mm256_cvtph_ps(half[1])};
-  __m512 out;
-  std::memcpy(&out, wide, sizeof out);
-  return out;
-}
-
 inline __m512 maskz_loadu_ps(unsigned mask, const float* p) {
   float values[16] = {};
   for (unsigned i = 0; i < 16; ++i) {
@@ -49,6 +40,28 @@ inline void mask_storeu_ps(float* p, unsigned mask, __m512 v) {
   }
 }
 
+inline __m512 shuffle_f32x4(__m512 a, __m512 b, int imm) {
+  float x[16];
+  float y[16];
+  float out[16];
+  std::memcpy(x, &a, sizeof a);
+  std::memcpy(y, &b, sizeof b);
+  for (int i = 0; i < 4; ++i) std::memcpy(out + i * 4, (i < 2 ? x : y) + (imm >> (2 * i) & 3) * 4, 16);
+  __m512 result;
+  std::memcpy(&result, out, sizeof result);
+  return result;
+}
+
+inline unsigned cmplt_epu16_mask(__m512i a, __m512i b) {
+  unsigned short x[32];
+  unsigned short y[32];
+  std::memcpy(x, &a, sizeof a);
+  std::memcpy(y, &b, sizeof b);
+  unsigned mask = 0;
+  for (unsigned i = 0; i < 32; ++i) mask |= x[i] < y[i] ? 1u << i : 0u;
+  return mask;
+}
+
 inline unsigned testn_epi16_mask(__m512i a, __m512i b) {
   unsigned short x[32];
   unsigned short y[32];
@@ -61,10 +74,10 @@ inline unsigned testn_epi16_mask(__m512i a, __m512i b) {
 
 }  // namespace jal::emu::simde_gap
 
-#define _mm512_cvtepi8_epi32(a) (jal::emu::simde_gap::widen<int, signed char, __m512i>(a))
-#define _mm512_cvtepu8_epi32(a) (jal::emu::simde_gap::widen<int, unsigned char, __m512i>(a))
 #define _mm512_cvtepu16_epi32(a) (jal::emu::simde_gap::widen<int, unsigned short, __m512i>(a))
-#define _mm512_cvtph_ps(a) (jal::emu::simde_gap::cvtph_ps(a))
 #define _mm512_maskz_loadu_ps(k, p) (jal::emu::simde_gap::maskz_loadu_ps(k, p))
 #define _mm512_mask_storeu_ps(p, k, v) (jal::emu::simde_gap::mask_storeu_ps(p, k, v))
+#define _mm512_shuffle_f32x4(a, b, imm) (jal::emu::simde_gap::shuffle_f32x4(a, b, imm))
 #define _mm512_testn_epi16_mask(a, b) (jal::emu::simde_gap::testn_epi16_mask(a, b))
+#define _mm512_cmplt_epu16_mask(a, b) (jal::emu::simde_gap::cmplt_epu16_mask(a, b))
+#define _mm512_mask_sub_epi16(src, k, a, b) (_mm512_mask_mov_epi16(src, k, _mm512_sub_epi16(a, b)))
