@@ -37,8 +37,8 @@ enum class OperandLayout : std::uint32_t { plain_f32, scaled_f32, scaled_f32_zip
 constexpr std::uint32_t zipped_position(std::uint32_t l) { return (l & 7u) / 2 * 4 + (l & 1u) + (l >> 3) * 2; }
 
 /// Header of an operand; `singles` tokens follow in GEMV order, then `groups` groups of 16 tokens in GEMM order.
-/// FP32: single token = per block {16 odd, 16 even}; group = per lane, per block {odd: 16 tokens, even: 16 tokens}.
-/// BF16 pairs: single token = per block 16 x {even, odd}; group = per lane, per block 16 tokens x {even, odd}.
+/// FP32: single token = per block {16 odd, 16 even}; group = per block, per lane {odd: 16 tokens, even: 16 tokens}.
+/// BF16 pairs: single token = per block 16 x {even, odd}; group = per block, per lane 16 tokens x {even, odd}.
 struct OperandHeader {
   std::uint32_t magic;
   ActivationFormat format;
@@ -62,6 +62,11 @@ struct KernelTable {
   /// Tokens from which a group of 16 is worth its padding; above 16: never.
   std::uint32_t group_threshold;
 
+  /// One token of k values in GEMV order: blocks * operand_block_bytes(layout) bytes.
+  void (*prepare_single)(OperandLayout, const float* x, std::uint32_t k, std::uint32_t blocks, void* out);
+  /// `tokens` (1 to 16) tokens in GEMM order, the others zero.
+  void (*prepare_group)(OperandLayout, const float* x, std::size_t x_stride, std::uint32_t tokens, std::uint32_t k,
+                        std::uint32_t blocks, void* out);
   /// y[row] for one token in GEMV order. scratch: 64-byte aligned, kGemvScratchFloats long.
   void (*gemv)(const TileView&, OperandLayout, const void* x, const PanelSplit&, float* y, float* scratch);
   /// y[token * y_stride + row] for `groups` groups of 16 tokens in GEMM order, of which `tokens` tokens are wanted.

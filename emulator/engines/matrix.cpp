@@ -21,57 +21,6 @@ std::uint32_t group_count(std::uint32_t m, std::uint32_t threshold) {
   return m / kLanes + (m % kLanes >= threshold ? 1 : 0);
 }
 
-/// What the multiplier sees of a BF16 activation: rounded, denormals zero, 2^120 and above infinite (the FP32 form is
-/// stored times 2^8, and every form must agree).
-std::uint16_t engine_bf16(float x) {
-  std::uint16_t value = kernel::bf16_from_f32(x);
-  const unsigned magnitude = value & 0x7fffu;
-  if (magnitude < 0x0080u) return value & 0x8000u;
-  if (magnitude >= (247u << 7) && magnitude < 0x7f80u) return static_cast<std::uint16_t>((value & 0x8000u) | 0x7f80u);
-  return value;
-}
-
-float scaled_bf16(float x) { return kernel::f32_from_bf16(engine_bf16(x)) * 256.0f; }
-
-std::uint16_t scaled_bf16_bits(float x) { return static_cast<std::uint16_t>(kernel::bits_of(scaled_bf16(x)) >> 16); }
-
-/// One token in GEMV order.
-void store_single(OperandLayout layout, const float* x, std::uint32_t k, std::uint32_t blocks, std::uint8_t* out) {
-  std::memset(out, 0, blocks * operand_block_bytes(layout));
-  if (layout == OperandLayout::scaled_pairs_zipped) {
-    std::uint16_t* pairs = reinterpret_cast<std::uint16_t*>(out);
-    for (std::uint32_t i = 0; i < k; ++i) {
-      pairs[i / 32 * 32 + zipped_position(i % 32 / 2) * 2 + i % 2] = scaled_bf16_bits(x[i]);
-    }
-    return;
-  }
-  float* values = reinterpret_cast<float*>(out);
-  for (std::uint32_t i = 0; i < k; ++i) {
-    const std::uint32_t lane = i % 32 / 2;
-    const std::uint32_t position = layout == OperandLayout::scaled_f32_zipped ? zipped_position(lane) : lane;
-    const std::size_t at = std::size_t{i / 32} * 32 + (i % 2 != 0 ? 0 : 16) + position;
-    values[at] = layout == OperandLayout::plain_f32 ? x[i] : scaled_bf16(x[i]);
-  }
-}
-
-/// Up to 16 tokens in GEMM order; absent ones are zero.
-void store_group(OperandLayout layout, const float* x, std::size_t x_stride, std::uint32_t tokens, std::uint32_t k,
-                 std::uint32_t blocks, std::uint8_t* out) {
-  std::memset(out, 0, std::size_t{kLanes} * blocks * operand_block_bytes(layout));
-  for (std::uint32_t t = 0; t < tokens; ++t) {
-    const float* token = x + t * x_stride;
-    for (std::uint32_t i = 0; i < k; ++i) {
-      const std::size_t cell = std::size_t{i % 32 / 2} * blocks + i / 32;
-      if (layout == OperandLayout::scaled_pairs_zipped) {
-        reinterpret_cast<std::uint16_t*>(out)[cell * 32 + t * 2 + i % 2] = scaled_bf16_bits(token[i]);
-      } else {
-        reinterpret_cast<float*>(out)[cell * 32 + (i % 2 != 0 ? 0 : 16) + t] =
-            layout == OperandLayout::plain_f32 ? token[i] : scaled_bf16(token[i]);
-      }
-    }
-  }
-}
-
 }  // namespace
 
 float* thread_scratch(std::size_t floats) {
@@ -124,12 +73,12 @@ const Operand* prepare_operand(ActivationFormat format, const float* x, std::siz
   std::uint8_t* at = static_cast<std::uint8_t*>(out) + sizeof header;
   const std::size_t token_bytes = header.blocks * operand_block_bytes(header.layout);
   for (std::uint32_t s = 0; s < header.singles; ++s, at += token_bytes) {
-    store_single(header.layout, x + (m - header.singles + s) * x_stride, k, header.blocks, at);
+    table.prepare_single(header.layout, x + (m - header.singles + s) * x_stride, k, header.blocks, at);
   }
   for (std::uint32_t g = 0; g < header.groups; ++g, at += token_bytes * kLanes) {
     const std::uint32_t begin = g * kLanes;
     const std::uint32_t tokens = m - begin < kLanes ? m - begin : kLanes;
-    store_group(header.layout, x + begin * x_stride, x_stride, tokens, k, header.blocks, at);
+    table.prepare_group(header.layout, x + begin * x_stride, x_stride, tokens, k, header.blocks, at);
   }
   return static_cast<const Operand*>(out);
 }

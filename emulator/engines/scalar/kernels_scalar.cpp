@@ -16,6 +16,22 @@ namespace {
 
 using kernel::canonical;
 
+/// A BF16 activation as it is held: rounded, denormals zero, times 2^8; 2^120 and above become infinite thereby.
+float scaled_bf16(float x) { return soft::mul(kernel::f32_from_bf16(kernel::bf16_from_f32(x)), 256.0f); }
+
+/// The scalar table's operands hold single tokens only, in natural lane order.
+void prepare_single(OperandLayout layout, const float* x, std::uint32_t k, std::uint32_t blocks, void* out) {
+  float* values = static_cast<float*>(out);
+  for (std::uint32_t i = 0; i < blocks * kBlockElements; ++i) {
+    const std::size_t at = std::size_t{i / 32} * 32 + (i % 2 != 0 ? 0 : 16) + i % 32 / 2;
+    values[at] = i >= k ? 0.0f : layout == OperandLayout::plain_f32 ? x[i] : scaled_bf16(x[i]);
+  }
+}
+
+void prepare_group(OperandLayout, const float*, std::size_t, std::uint32_t, std::uint32_t, std::uint32_t, void*) {
+  engine_defect("scalar kernels take no token groups", 1, 0);
+}
+
 /// Element e of block b of a row as the multiplier sees it: a BF16 value, or w' = P * 2^(scale - 127) * 2^-8.
 float weight_element(const TileView& tile, std::uint32_t row, std::uint32_t block, std::uint32_t e) {
   const std::uint8_t* codes = tile.codes + row * tile.row_bytes + block * block_code_bytes(tile.format);
@@ -233,6 +249,8 @@ void f32_from_bf16(const std::uint16_t* x, float* out, std::size_t n) {
 const KernelTable kScalarKernels = {Isa::scalar,
                                     OperandLayout::scaled_f32,
                                     kLanes + 1,
+                                    prepare_single,
+                                    prepare_group,
                                     gemv,
                                     gemm,
                                     attention_page,

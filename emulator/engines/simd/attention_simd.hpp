@@ -45,7 +45,7 @@ struct AttentionKernels {
       for (std::uint32_t g = 0; g < groups; g += A::kTokenVectors) {
         const std::uint32_t some = groups - g < A::kTokenVectors ? groups - g : std::uint32_t{A::kTokenVectors};
         const std::uint8_t* x = reinterpret_cast<const std::uint8_t*>(keys + std::size_t{g} * blocks * 32 * kLanes);
-        panel_rows<Dot>(rows, panel, x, std::size_t{blocks} * 128, some, stack, sums);
+        panel_rows<Dot>(rows, panel, x, std::size_t{blocks} * kLanes * 128, some, stack, sums);
         for (std::uint32_t t = 0; t < some; ++t) {
           for (std::uint32_t r = 0; r < rows; ++r) {
             A::store(scores + (row + r) * score_stride + (g + t) * kLanes,
@@ -110,7 +110,7 @@ struct AttentionKernels {
     }
   }
 
-  /// Keys as activations of 16 tokens: per lane, per block {odd: 16 tokens, even: 16 tokens}.
+  /// Keys as activations of 16 tokens: per block, per lane {odd: 16 tokens, even: 16 tokens}.
   static void transpose_keys(const KvPage& page, std::uint32_t tokens, std::uint32_t head_dim, std::uint32_t blocks,
                              float* out) {
     for (std::uint32_t begin = 0; begin < tokens; begin += kLanes, out += std::size_t{blocks} * 32 * kLanes) {
@@ -132,18 +132,18 @@ struct AttentionKernels {
             low[t] = _mm256_loadu_ps(reinterpret_cast<const float*>(key));
             high[t] = _mm256_loadu_ps(reinterpret_cast<const float*>(key + 16));
           }
-          store_columns(low, out + (0 * std::size_t{blocks} + b) * 32 + half * 8, blocks);
-          store_columns(high, out + (8 * std::size_t{blocks} + b) * 32 + half * 8, blocks);
+          store_columns(low, out + std::size_t{b} * kLanes * 32 + half * 8);
+          store_columns(high, out + (std::size_t{b} * kLanes + 8) * 32 + half * 8);
         }
       }
     }
   }
-  JAL_INLINE static void store_columns(const __m256* rows, float* out, std::uint32_t blocks) {
+  JAL_INLINE static void store_columns(const __m256* rows, float* out) {
     __m256 column[8];
     transpose_8x8(rows, column);
     for (std::uint32_t l = 0; l < 8; ++l) {
       const __m256i pairs = _mm256_castps_si256(column[l]);
-      float* at = out + l * std::size_t{blocks} * 32;
+      float* at = out + l * std::size_t{32};
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(at),
                           _mm256_and_si256(pairs, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(at + 16), _mm256_slli_epi32(pairs, 16));
@@ -193,6 +193,7 @@ struct AttentionKernels {
     std::uint32_t limit[R];
     std::uint32_t together = ~0u;
     const float* p[R];
+    JAL_UNROLL
     for (int r = 0; r < R; ++r) {
       // Rows beyond the last repeat it; their result is not stored.
       const std::uint32_t actual =
@@ -204,22 +205,29 @@ struct AttentionKernels {
     for (std::size_t d = 0; d < value_stride; d += kLanes * kD) {
       const int vectors = value_stride - d < kLanes * kD ? static_cast<int>((value_stride - d) / kLanes) : kD;
       V acc[R][kD];
+      JAL_UNROLL
       for (int r = 0; r < R; ++r) {
+        JAL_UNROLL
         for (int v = 0; v < kD; ++v) acc[r][v] = A::zero();
       }
       if (vectors == kD) {
         for (std::uint32_t t = 0; t < together; ++t) {
           const float* value = values + t * value_stride + d;
+          JAL_UNROLL
           for (int r = 0; r < R; ++r) {
             const V weight = A::broadcast(p[r] + t);
+            JAL_UNROLL
             for (int v = 0; v < kD; ++v) acc[r][v] = A::fma(weight, A::load(value + v * 16), acc[r][v]);
           }
         }
       }
-      for (int r = 0; r < R && row + static_cast<std::uint32_t>(r) < queries.rows; ++r) {
+      JAL_UNROLL
+      for (int r = 0; r < R; ++r) {
+        if (row + static_cast<std::uint32_t>(r) >= queries.rows) continue;
         float* o = out.o + (row + static_cast<std::uint32_t>(r)) * out.o_stride + d;
+        JAL_UNROLL
         for (int v = 0; v < kD; ++v) {
-          if (v >= vectors) break;
+          if (v >= vectors) continue;
           V sum = acc[r][v];
           for (std::uint32_t t = vectors == kD ? together : 0; t < limit[r]; ++t) {
             sum = A::fma(A::broadcast(p[r] + t), A::load(values + t * value_stride + d + v * 16), sum);

@@ -8,6 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
+/// Before a loop over accumulators: they stay in registers only when it is unrolled whole.
+#define JAL_UNROLL _Pragma("GCC unroll 32")
+
 namespace jal::emu {
 
 /// Steps l + 4, l + 2, l + 1 of the fold on eight lanes.

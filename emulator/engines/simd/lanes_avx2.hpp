@@ -105,6 +105,15 @@ struct Arch {
     interleave_half(p, even.lo, odd.lo);
     interleave_half(p + 16, even.hi, odd.hi);
   }
+  /// Rounded to BF16, still FP32 (the low half zero); NaN canonical.
+  JAL_INLINE static V round_bf16(V v) {
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(bf16_bits(v.lo), 16)),
+            _mm256_castsi256_ps(_mm256_slli_epi32(bf16_bits(v.hi), 16))};
+  }
+  /// Natural lane order to the order of this Arch's scaled operands.
+  JAL_INLINE static V zip(V v) { return v; }
+  /// Values with a zero low half, as BF16 pairs in dwords.
+  JAL_INLINE static V pack_pairs(V even, V odd) { return {pack_half(even.lo, odd.lo), pack_half(even.hi, odd.hi)}; }
   JAL_INLINE static void store_bf16(std::uint16_t* p, V v) {
     const __m256i lo = bf16_bits(v.lo);
     const __m256i hi = bf16_bits(v.hi);
@@ -173,6 +182,10 @@ struct Arch {
   }
   JAL_INLINE static __m256 permute_words(__m256 v) {
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xd8));
+  }
+  JAL_INLINE static __m256 pack_half(__m256 even, __m256 odd) {
+    return _mm256_castsi256_ps(
+        _mm256_or_si256(_mm256_srli_epi32(_mm256_castps_si256(even), 16), _mm256_castps_si256(odd)));
   }
   JAL_INLINE static __m256i bf16_bits(__m256 v) {
     const __m256i bits = _mm256_castps_si256(v);

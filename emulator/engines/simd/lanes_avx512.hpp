@@ -106,12 +106,20 @@ struct Arch {
     store(p, _mm512_permutex2var_ps(even, low, odd));
     store(p + 16, _mm512_permutex2var_ps(even, _mm512_add_epi32(low, _mm512_set1_epi32(8)), odd));
   }
+  /// Rounded to BF16, still FP32 (the low half zero); NaN canonical.
+  JAL_INLINE static V round_bf16(V v) { return _mm512_castsi512_ps(_mm512_slli_epi32(bf16_bits(v), 16)); }
+  /// Natural lane order to the order of this Arch's scaled operands.
+  JAL_INLINE static V zip(V v) {
+    return _mm512_permutexvar_ps(_mm512_setr_epi32(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15), v);
+  }
+  /// Values with a zero low half, as BF16 pairs in dwords.
+  JAL_INLINE static V pack_pairs(V even, V odd) {
+    return _mm512_castsi512_ps(
+        _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(even), 16), _mm512_castps_si512(odd)));
+  }
   JAL_INLINE static void store_bf16(std::uint16_t* p, V v) {
-    const __m512i bits = _mm512_castps_si512(v);
-    const __m512i lsb = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(lsb, _mm512_set1_epi32(0x7fff))), 16);
-    rounded = _mm512_mask_mov_epi32(rounded, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), _mm512_set1_epi32(0x7fc0));
-    const __m256i packed = _mm256_packus_epi32(_mm512_castsi512_si256(rounded), _mm512_extracti64x4_epi64(rounded, 1));
+    const __m512i bits = bf16_bits(v);
+    const __m256i packed = _mm256_packus_epi32(_mm512_castsi512_si256(bits), _mm512_extracti64x4_epi64(bits, 1));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xd8));
   }
   JAL_INLINE static V load_bf16(const std::uint16_t* p) {
@@ -178,6 +186,13 @@ struct Arch {
     return add(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
   }
   JAL_INLINE static __m256 pick(V v, __m512i index) { return lower(_mm512_permutexvar_ps(index, v)); }
+  JAL_INLINE static __m512i bf16_bits(V v) {
+    const __m512i bits = _mm512_castps_si512(v);
+    const __m512i lsb = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded =
+        _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(lsb, _mm512_set1_epi32(0x7fff))), 16);
+    return _mm512_mask_mov_epi32(rounded, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), _mm512_set1_epi32(0x7fc0));
+  }
   JAL_INLINE static __mmask16 mask_below(std::size_t n) {
     return n >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << n) - 1u);
   }

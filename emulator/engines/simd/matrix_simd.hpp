@@ -91,6 +91,7 @@ struct BlockCursor {
   JAL_INLINE void add_blocks(V* acc, std::uint32_t blocks) {
     for (std::uint32_t i = 0; i < blocks; ++i) {
       const auto tokens = D::load(x);
+      JAL_UNROLL
       for (int r = 0; r < R; ++r) {
         const std::uint8_t* block = w + static_cast<std::size_t>(r) * row_bytes;
         std::uint32_t e = 0;
@@ -121,10 +122,13 @@ JAL_INLINE void gemv_some_rows(BlockCursor<D, R> cursor, const PanelSplit& split
   typename A::Half half[R][kPanels];
   for (std::uint32_t p = 0; p < P; ++p) {
     V acc[R];
+    JAL_UNROLL
     for (int r = 0; r < R; ++r) acc[r] = A::zero();
     cursor.add_blocks(acc, split.first[p + 1] - split.first[p]);
+    JAL_UNROLL
     for (int r = 0; r < R; ++r) half[r][p] = A::half(acc[r]);
   }
+  JAL_UNROLL
   for (int r = 0; r < R; ++r) {
     for (std::uint32_t p = P; p < kPanels; ++p) half[r][p] = A::half(A::zero());
     _mm256_storeu_ps(sums + r * 8, _mm256_or_ps(D::fold_8(half[r]), minus_zero));
@@ -195,66 +199,83 @@ struct DecodedPanel {
   std::uint32_t blocks;
 };
 
-/// Panel sums of R rows for T vectors of 16 tokens: out + (t * R + r) * 16. x[t]: block 0 of the panel, lane 0;
-/// lane_bytes from one lane to the next. stack: 4 * R * T * 16 floats.
+/// Panel sums of R rows for T vectors of 16 tokens: out + (t * R + r) * 16. x[t]: block 0 of the panel, lane 0.
+/// next[t]: the same of the groups that follow, brought to the cache meanwhile. stack: 4 * R * T * 16 floats.
 template <class D, int R, int T>
-void panel_sums(const DecodedPanel& panel, const std::uint8_t* const* x, std::size_t lane_bytes, float* stack,
+void panel_sums(const DecodedPanel& panel, const std::uint8_t* const* x, const std::uint8_t* const* next, float* stack,
                 float* out) {
   using A = typename D::Arch;
   using V = typename D::V;
   for (std::uint32_t step_index = 0; step_index < kLanes; ++step_index) {
     const std::uint32_t l = kFoldOrder[step_index];
     V acc[R * T];
+    JAL_UNROLL
     for (int i = 0; i < R * T; ++i) acc[i] = A::zero();
+    const std::size_t share = panel.blocks * D::kActivationBytes;
+    for (std::size_t at = step_index * share; at < (step_index + 1) * share; at += 64) {
+      JAL_UNROLL
+      for (int t = 0; t < T; ++t) _mm_prefetch(reinterpret_cast<const char*>(next[t] + at), _MM_HINT_T0);
+    }
     for (std::uint32_t b = 0; b < panel.blocks; ++b) {
       typename D::Activations tokens[T];
-      for (int t = 0; t < T; ++t) tokens[t] = D::load(x[t] + l * lane_bytes + b * D::kActivationBytes);
+      JAL_UNROLL
+      for (int t = 0; t < T; ++t) tokens[t] = D::load(x[t] + (std::size_t{b} * kLanes + l) * D::kActivationBytes);
+      JAL_UNROLL
       for (int r = 0; r < R; ++r) {
         const auto w =
             D::broadcast(panel.weights + static_cast<std::size_t>(r) * panel.row_bytes + b * D::kDecodedBytes, l);
+        JAL_UNROLL
         for (int t = 0; t < T; ++t) acc[t * R + r] = D::dot(acc[t * R + r], w, tokens[t]);
       }
     }
     std::uint32_t level = 0;
     for (; (step_index >> level & 1u) != 0; ++level) {
       const float* earlier = stack + level * std::uint32_t{R * T} * kLanes;
+      JAL_UNROLL
       for (int i = 0; i < R * T; ++i) acc[i] = A::add(A::load(earlier + i * 16), acc[i]);
     }
     float* target = level == 4 ? out : stack + level * std::uint32_t{R * T} * kLanes;
+    JAL_UNROLL
     for (int i = 0; i < R * T; ++i) A::store(target + i * 16, acc[i]);
   }
 }
 
+/// group_bytes: from one group of 16 tokens to the next.
 template <class D, int R>
-void panel_groups(const DecodedPanel& panel, const std::uint8_t* x, std::size_t lane_bytes, std::uint32_t groups,
+void panel_groups(const DecodedPanel& panel, const std::uint8_t* x, std::size_t group_bytes, std::uint32_t groups,
                   float* stack, float* out) {
-  constexpr int kT = D::Arch::kTokenVectors;
-  const std::size_t group_bytes = lane_bytes * kLanes;
+  constexpr std::uint32_t kT = D::Arch::kTokenVectors;
   std::uint32_t g = 0;
   if constexpr (kT > 1) {
     for (; g + kT <= groups; g += kT) {
       const std::uint8_t* tokens[kT];
-      for (int t = 0; t < kT; ++t) tokens[t] = x + (g + static_cast<std::uint32_t>(t)) * group_bytes;
-      panel_sums<D, R, kT>(panel, tokens, lane_bytes, stack, out + std::size_t{g} * R * kLanes);
+      const std::uint8_t* next[kT];
+      JAL_UNROLL
+      for (std::uint32_t t = 0; t < kT; ++t) {
+        tokens[t] = x + (g + t) * group_bytes;
+        next[t] = tokens[t] + kT * group_bytes;
+      }
+      panel_sums<D, R, kT>(panel, tokens, next, stack, out + std::size_t{g} * R * kLanes);
     }
   }
   for (; g < groups; ++g) {
     const std::uint8_t* tokens[1] = {x + g * group_bytes};
-    panel_sums<D, R, 1>(panel, tokens, lane_bytes, stack, out + std::size_t{g} * R * kLanes);
+    const std::uint8_t* next[1] = {tokens[0] + group_bytes};
+    panel_sums<D, R, 1>(panel, tokens, next, stack, out + std::size_t{g} * R * kLanes);
   }
 }
 
 /// Panel sums of `rows` (1 .. kMaxRows) rows: out + (group * rows + r) * 16.
 template <class D, int R = D::Arch::kMaxRows>
-JAL_INLINE void panel_rows(std::uint32_t rows, const DecodedPanel& panel, const std::uint8_t* x, std::size_t lane_bytes,
-                           std::uint32_t groups, float* stack, float* out) {
+JAL_INLINE void panel_rows(std::uint32_t rows, const DecodedPanel& panel, const std::uint8_t* x,
+                           std::size_t group_bytes, std::uint32_t groups, float* stack, float* out) {
   if constexpr (R > 1) {
     if (rows < R) {
-      panel_rows<D, R - 1>(rows, panel, x, lane_bytes, groups, stack, out);
+      panel_rows<D, R - 1>(rows, panel, x, group_bytes, groups, stack, out);
       return;
     }
   }
-  panel_groups<D, R>(panel, x, lane_bytes, groups, stack, out);
+  panel_groups<D, R>(panel, x, group_bytes, groups, stack, out);
 }
 
 /// The bracket over panels of 16 tokens: node of `width` panels from p; an empty panel contributes nothing.
@@ -283,7 +304,7 @@ void gemm(const TileView& tile, const std::uint8_t* x, std::uint32_t groups, std
   using A = typename D::Arch;
   using V = typename D::V;
   constexpr std::uint32_t kRows = A::kMaxRows;
-  const std::size_t lane_bytes = tile.blocks * D::kActivationBytes;
+  const std::size_t group_bytes = std::size_t{tile.blocks} * kLanes * D::kActivationBytes;
   float* stack = scratch;
   float* sums = stack + std::size_t{4} * kRows * A::kTokenVectors * kLanes;
   const std::size_t panel_stride = std::size_t{groups} * kRows * kLanes;
@@ -317,7 +338,8 @@ void gemm(const TileView& tile, const std::uint8_t* x, std::uint32_t groups, std
           panel.weights = tile.codes + row * tile.row_bytes + first * D::kDecodedBytes;
           panel.row_bytes = tile.row_bytes;
         }
-        panel_rows<D>(rows, panel, x + first * D::kActivationBytes, lane_bytes, groups, stack, sums + p * panel_stride);
+        panel_rows<D>(rows, panel, x + std::size_t{first} * kLanes * D::kActivationBytes, group_bytes, groups, stack,
+                      sums + p * panel_stride);
       }
     }
     for (std::uint32_t g = 0; g < groups; ++g) {
