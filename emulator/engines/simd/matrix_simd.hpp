@@ -87,22 +87,26 @@ struct BlockCursor {
   const std::uint8_t* scale;
   std::size_t scale_stride;
 
+  const std::uint8_t* ahead;  ///< what the step's share of a linear pass over the rows will read later
+
   /// Adds `blocks` blocks to one panel's lanes of each row. Rows share the activations and hide each other's latency.
   JAL_INLINE void add_blocks(V* acc, std::uint32_t blocks) {
+    constexpr std::size_t kCodeBytes = block_code_bytes(D::kFormat);
     for (std::uint32_t i = 0; i < blocks; ++i) {
+      JAL_UNROLL
+      for (std::size_t at = 0; at < R * kCodeBytes; at += 64) {
+        _mm_prefetch(reinterpret_cast<const char*>(ahead + at), _MM_HINT_T0);
+      }
+      ahead += R * kCodeBytes;
       const auto tokens = D::load(x);
       JAL_UNROLL
       for (int r = 0; r < R; ++r) {
         const std::uint8_t* block = w + static_cast<std::size_t>(r) * row_bytes;
-        std::uint32_t e = 0;
-        if constexpr (D::kFormat == WeightFormat::bf16) {
-          _mm_prefetch(reinterpret_cast<const char*>(block + kPrefetchAhead), _MM_HINT_T0);
-        } else {
-          e = scale[static_cast<std::size_t>(r) * scale_stride];
-        }
+        const std::uint32_t e =
+            D::kFormat == WeightFormat::bf16 ? 0 : scale[static_cast<std::size_t>(r) * scale_stride];
         acc[r] = D::dot(acc[r], D::decode(block, e), tokens);
       }
-      w += block_code_bytes(D::kFormat);
+      w += kCodeBytes;
       x += D::kActivationBytes;
       ++scale;
     }
@@ -115,8 +119,8 @@ JAL_INLINE void gemv_some_rows(BlockCursor<D, R> cursor, const PanelSplit& split
   using A = typename D::Arch;
   using V = typename D::V;
   if constexpr (D::kFormat != WeightFormat::bf16) {
-    for (std::size_t at = 0; at < R * cursor.row_bytes; at += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(cursor.w + at + kPrefetchAhead), _MM_HINT_T0);
+    for (std::size_t at = 0; at < R * cursor.scale_stride; at += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(cursor.scale + at + kPrefetchAhead), _MM_HINT_T0);
     }
   }
   typename A::Half half[R][kPanels];
@@ -147,8 +151,9 @@ void gemv_rows(const TileView& tile, const std::uint8_t* x, const PanelSplit& sp
   }
   const __m256 minus_zero = _mm256_load_ps(reinterpret_cast<const float*>(empty));
   const auto at = [&]<int R>(std::uint32_t row) {
-    return BlockCursor<D, R>{tile.codes + row * tile.row_bytes, tile.row_bytes, x,
-                             tile.scales + std::size_t{row} * tile.blocks, tile.blocks};
+    const std::uint8_t* w = tile.codes + row * tile.row_bytes;
+    return BlockCursor<D, R>{w, tile.row_bytes, x, tile.scales + std::size_t{row} * tile.blocks, tile.blocks,
+                             w + kPrefetchAhead};
   };
   std::uint32_t row = 0;
   for (; row + kRows <= tile.rows; row += kRows) {
