@@ -10,7 +10,7 @@
 namespace jal::emu {
 
 /// Quantises k elements in blocks of 32 (the last one padded with zeros): block_count(k) * 32 codes, one byte each, and
-/// block_count(k) scales. A block that is all zero gets scale 127 - 127 = 0 (2^-127) and zero codes. A block with a NaN
+/// block_count(k) scales. A block that is all zero gets scale byte 0 and zero codes. A block with a NaN
 /// or an infinity gets scale 255 (NaN) and zero codes. Elements round to nearest even.
 void quantize_mxfp8(const float* x, std::uint32_t k, std::uint8_t* codes, std::uint8_t* scales);
 

@@ -8,6 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 
+// Builds under a sanitizer or on SIMDe keep fewer rows in registers: each row count is minutes of compilation there.
+// A macro, because the two builds meet in one test program.
+#if defined(JAL_ENGINE_SIMDE) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  #define JAL_ENGINE_ROWS(usual) 3
+#else
+  #define JAL_ENGINE_ROWS(usual) (usual)
+#endif
+
 /// Before a loop over accumulators: they stay in registers only when it is unrolled whole.
 #define JAL_UNROLL _Pragma("GCC unroll 32")
 

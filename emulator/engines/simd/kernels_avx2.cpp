@@ -5,6 +5,6 @@
 
 namespace jal::emu {
 
-const KernelTable kAvx2Kernels = make_table<avx2::Arch>(Isa::avx2, OperandLayout::scaled_f32);
+const KernelTable kAvx2Kernels = make_table<avx2::Arch>(Isa::avx2);
 
 }  // namespace jal::emu

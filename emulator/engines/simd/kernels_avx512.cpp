@@ -10,7 +10,6 @@
 namespace jal::emu {
 
 extern const KernelTable JAL_ENGINE_TABLE;
-const KernelTable JAL_ENGINE_TABLE =
-    make_table<JAL_ENGINE_NAMESPACE::Arch>(Isa::avx512, JAL_ENGINE_NAMESPACE::Arch::kScaledLayout);
+const KernelTable JAL_ENGINE_TABLE = make_table<JAL_ENGINE_NAMESPACE::Arch>(Isa::avx512);
 
 }  // namespace jal::emu

@@ -2,7 +2,7 @@
 //
 // vdpbf16ps computes per lane fma(even, even', fma(odd, odd', acc)), each rounded to nearest even with denormals
 // flushed at both ends whatever MXCSR says: the engine's definition (verified over 288 million lanes, all exponent
-// ranges, on Sapphire Rapids; tests/unit/emulator/engines repeats a sample).
+// ranges, on Sapphire Rapids; the table's tests compare it with the scalar definition again).
 #ifndef JAL_ENGINE_NAMESPACE
   #define JAL_ENGINE_NAMESPACE avx512_bf16
   #define JAL_ENGINE_TABLE kAvx512Bf16Kernels
@@ -29,12 +29,14 @@ JAL_INLINE __m512 dot_pairs(__m512 acc, __m512i w, __m512i x) {
 
 /// The Arch with the pair multiplier of BF16 operands (see DotF32 for the members' meaning).
 struct PairArch : Arch {
+  static constexpr OperandLayout kScaledLayout = OperandLayout::scaled_pairs_zipped;
   template <WeightFormat F>
   struct DotPairs {
     using Arch = PairArch;
     using V = __m512;
     using Weights = __m512i;
     using Activations = __m512i;
+    using Decoded = DotPairs<F == WeightFormat::mxfp4 ? WeightFormat::mxfp8 : F>;
     static constexpr WeightFormat kFormat = F;
     static constexpr std::size_t kActivationBytes = 64;
     static constexpr std::size_t kDecodedBytes = 64;
@@ -74,7 +76,6 @@ struct PairArch : Arch {
 }  // namespace JAL_ENGINE_NAMESPACE
 
 extern const KernelTable JAL_ENGINE_TABLE;
-const KernelTable JAL_ENGINE_TABLE =
-    make_table<JAL_ENGINE_NAMESPACE::PairArch>(Isa::avx512_bf16, OperandLayout::scaled_pairs_zipped);
+const KernelTable JAL_ENGINE_TABLE = make_table<JAL_ENGINE_NAMESPACE::PairArch>(Isa::avx512_bf16);
 
 }  // namespace jal::emu

@@ -23,7 +23,7 @@ struct Arch {
   };
   static constexpr OperandLayout kScaledLayout = OperandLayout::scaled_f32;  ///< "zipped" is the natural order here
   static constexpr int kGemvRows = 2;
-  static constexpr int kMaxRows = 6;  ///< 12 accumulators, 2 tokens, 1 weight: 15 of 16 registers
+  static constexpr int kMaxRows = JAL_ENGINE_ROWS(6);  ///< 12 accumulators, 2 tokens, 1 weight: 15 of 16 registers
   static constexpr int kTokenVectors = 1;
   static constexpr int kValueRows = 3;  ///< attention, P V: 3 rows x 32 dimensions
   static constexpr int kValueVectors = 2;

@@ -27,7 +27,7 @@ struct Arch {
   using V = __m512;
   static constexpr OperandLayout kScaledLayout = OperandLayout::scaled_f32_zipped;
   static constexpr int kGemvRows = 4;
-  static constexpr int kMaxRows = 12;
+  static constexpr int kMaxRows = JAL_ENGINE_ROWS(12);
   static constexpr int kTokenVectors = 2;  ///< 24 accumulators, 2 tokens, 1 weight, 1 scale, 1 partial: 29 of 32
   static constexpr int kValueRows = 4;
   static constexpr int kValueVectors = 4;

@@ -27,6 +27,8 @@ struct DotF32 {
   static constexpr std::size_t kActivationBytes = 128;
   static constexpr std::size_t kDecodedBytes = 128;
   static constexpr bool kDecodes = true;
+  /// What GEMM multiplies with once weights are decoded: one for both MX formats.
+  using Decoded = DotF32<A, F == WeightFormat::mxfp4 ? WeightFormat::mxfp8 : F, kScaledOperand>;
   struct Weights {
     V odd, even;
   };
@@ -152,8 +154,8 @@ void gemv_rows(const TileView& tile, const std::uint8_t* x, const PanelSplit& sp
   const __m256 minus_zero = _mm256_load_ps(reinterpret_cast<const float*>(empty));
   const auto at = [&]<int R>(std::uint32_t row) {
     const std::uint8_t* w = tile.codes + row * tile.row_bytes;
-    return BlockCursor<D, R>{w, tile.row_bytes, x, tile.scales + std::size_t{row} * tile.blocks, tile.blocks,
-                             w + kPrefetchAhead};
+    return BlockCursor<D, R>{w,           tile.row_bytes,    x, tile.scales + std::size_t{row} * tile.blocks,
+                             tile.blocks, w + kPrefetchAhead};
   };
   std::uint32_t row = 0;
   for (; row + kRows <= tile.rows; row += kRows) {
@@ -343,8 +345,8 @@ void gemm(const TileView& tile, const std::uint8_t* x, std::uint32_t groups, std
           panel.weights = tile.codes + row * tile.row_bytes + first * D::kDecodedBytes;
           panel.row_bytes = tile.row_bytes;
         }
-        panel_rows<D>(rows, panel, x + std::size_t{first} * kLanes * D::kActivationBytes, group_bytes, groups, stack,
-                      sums + p * panel_stride);
+        panel_rows<typename D::Decoded>(rows, panel, x + std::size_t{first} * kLanes * D::kActivationBytes, group_bytes,
+                                        groups, stack, sums + p * panel_stride);
       }
     }
     for (std::uint32_t g = 0; g < groups; ++g) {
@@ -383,28 +385,25 @@ struct MatrixKernels {
  private:
   template <class F>
   JAL_INLINE static void with_dot(WeightFormat format, OperandLayout layout, F&& f) {
-    if (layout == OperandLayout::scaled_pairs_zipped) {
-      if constexpr (requires { typename A::template DotPairs<WeightFormat::bf16>; }) {
-        switch (format) {
-          case WeightFormat::bf16:
-            return f(static_cast<typename A::template DotPairs<WeightFormat::bf16>*>(nullptr));
-          case WeightFormat::mxfp8:
-            return f(static_cast<typename A::template DotPairs<WeightFormat::mxfp8>*>(nullptr));
-          case WeightFormat::mxfp4:
-            return f(static_cast<typename A::template DotPairs<WeightFormat::mxfp4>*>(nullptr));
-        }
-      }
+    if (layout == OperandLayout::plain_f32) {
+      return f(static_cast<DotF32<A, WeightFormat::bf16, false>*>(nullptr));
     }
     switch (format) {
       case WeightFormat::bf16:
-        if (layout == OperandLayout::plain_f32) {
-          return f(static_cast<DotF32<A, WeightFormat::bf16, false>*>(nullptr));
-        }
-        return f(static_cast<DotF32<A, WeightFormat::bf16, true>*>(nullptr));
+        return f(scaled<WeightFormat::bf16>());
       case WeightFormat::mxfp8:
-        return f(static_cast<DotF32<A, WeightFormat::mxfp8, true>*>(nullptr));
+        return f(scaled<WeightFormat::mxfp8>());
       case WeightFormat::mxfp4:
-        return f(static_cast<DotF32<A, WeightFormat::mxfp4, true>*>(nullptr));
+        return f(scaled<WeightFormat::mxfp4>());
+    }
+  }
+  /// The multiplier of BF16 activations: pairs where the Arch has them.
+  template <WeightFormat F>
+  static constexpr auto scaled() {
+    if constexpr (A::kScaledLayout == OperandLayout::scaled_pairs_zipped) {
+      return static_cast<typename A::template DotPairs<F>*>(nullptr);
+    } else {
+      return static_cast<DotF32<A, F, true>*>(nullptr);
     }
   }
 };

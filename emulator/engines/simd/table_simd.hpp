@@ -11,15 +11,16 @@ namespace jal::emu {
 inline constexpr std::uint32_t kGroupThreshold = 8;
 
 template <class A>
-constexpr KernelTable make_table(Isa isa, OperandLayout bf16_layout) {
+constexpr KernelTable make_table(Isa isa) {
   using M = MatrixKernels<A>;
   using O = OperandKernels<A>;
   using T = AttentionKernels<A>;
   using F = VectorKernels<A>;
-  return {isa,      bf16_layout,    kGroupThreshold, O::single,     O::group,       M::gemv,          M::gemm,
-          T::page,  T::merge,       F::add,          F::sub,        F::mul,         F::fma,           F::axpy,
-          F::scale, F::div_scalar,  F::exp,          F::exp_minus,  F::silu,        F::swiglu,        F::scale_mul,
-          F::sum,   F::sum_squares, F::max,          F::rope_pairs, F::rope_halves, F::bf16_from_f32, F::f32_from_bf16};
+  return {isa,           A::kScaledLayout, kGroupThreshold,  O::single,       O::group,       M::gemv,
+          M::gemm,       T::page,          T::merge,         F::add,          F::sub,         F::mul,
+          F::fma,        F::axpy,          F::scale,         F::div_scalar,   F::exp,         F::exp_minus,
+          F::silu,       F::swiglu,        F::scale_mul,     F::sum,          F::sum_squares, F::max,
+          F::rope_pairs, F::rope_halves,   F::bf16_from_f32, F::f32_from_bf16};
 }
 
 }  // namespace jal::emu

@@ -212,6 +212,30 @@ TEST(Matrix, ResultsAreCloseToDouble) {
   }
 }
 
+TEST(Matrix, MxWeightsGiveTheBitsOfTheirBf16Values) {
+  const test::TableScope scope;
+  std::mt19937 rng(10);
+  const std::uint32_t rows = 11;
+  const std::uint32_t k = 320;
+  const std::uint32_t m = 19;
+  for (const test::NamedTable& t : test::every_table()) {
+    select_table(*t.table);
+    for (const WeightFormat format : {WeightFormat::mxfp8, WeightFormat::mxfp4}) {
+      const std::vector<float> w = random_values(std::size_t{rows} * k, Character::wide, rng);
+      const std::vector<float> x = random_values(std::size_t{m} * k, Character::ordinary, rng);
+      Aligned tile(weight_tile_bytes(format, rows, k));
+      pack_f32(format, w.data(), k, rows, k, tile.get());
+      std::vector<float> values(std::size_t{rows} * k);
+      unpack_f32(format, tile.get(), rows, k, values.data(), k);
+      Aligned plain(weight_tile_bytes(WeightFormat::bf16, rows, k));
+      pack_f32(WeightFormat::bf16, values.data(), k, rows, k, plain.get());
+      EXPECT_TRUE(same_bits(run({WeightFormat::bf16, ActivationFormat::bf16}, plain.get(), rows, k, x, m),
+                            run({format, ActivationFormat::bf16}, tile.get(), rows, k, x, m)))
+          << t.name << " " << weight_format_name(format);
+    }
+  }
+}
+
 TEST(Matrix, NotANumberInAScaleOrCodeReachesItsRowOnly) {
   const std::uint32_t k = 64;
   std::vector<std::uint8_t> codes(3 * 64, 0x38);
