@@ -21,10 +21,11 @@
 #define JAL_SPACE_L1 3u
 
 #define JAL_ADDRESS_HOST_VA_BIT (1ull << 63)
-#define JAL_ADDRESS_SPACE(a) ((uint32_t)((uint64_t)(a) >> 40))
-#define JAL_ADDRESS_SLICE(a) ((uint32_t)((uint64_t)(a) >> 32) & 0xffu)
-#define JAL_ADDRESS_OFFSET(a) ((uint32_t)(uint64_t)(a))
-#define JAL_ADDRESS_HBM(slice, offset) (((uint64_t)JAL_SPACE_HBM << 40) | ((uint64_t)(slice) << 32) | (uint64_t)(offset))
-#define JAL_ADDRESS_IS_HOST_VA(a) (((uint64_t)(a)&JAL_ADDRESS_HOST_VA_BIT) != 0)
+#define JAL_ADDRESS_SPACE(a) JAL_ABI_CAST(uint32_t, JAL_ABI_CAST(uint64_t, a) >> 40)
+#define JAL_ADDRESS_SLICE(a) (JAL_ABI_CAST(uint32_t, JAL_ABI_CAST(uint64_t, a) >> 32) & 0xffu)
+#define JAL_ADDRESS_OFFSET(a) JAL_ABI_CAST(uint32_t, JAL_ABI_CAST(uint64_t, a))
+#define JAL_ADDRESS_HBM(slice, offset) \
+  ((JAL_ABI_CAST(uint64_t, JAL_SPACE_HBM) << 40) | (JAL_ABI_CAST(uint64_t, slice) << 32) | JAL_ABI_CAST(uint64_t, offset))
+#define JAL_ADDRESS_IS_HOST_VA(a) ((JAL_ABI_CAST(uint64_t, a) & JAL_ADDRESS_HOST_VA_BIT) != 0)
 
 #endif

@@ -12,10 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* JAL_ABI_CAST: a conversion that neither language's compiler warns of in the user's code. */
 #ifdef __cplusplus
   #define JAL_ABI_ASSERT(cond, text) static_assert(cond, text)
+  #define JAL_ABI_CAST(type, value) static_cast<type>(value)
 #else
   #define JAL_ABI_ASSERT(cond, text) _Static_assert(cond, text)
+  #define JAL_ABI_CAST(type, value) ((type)(value))
 #endif
 
 /* Size and offset of a shared struct are part of the contract: a change is a new ABI version. */

@@ -96,15 +96,19 @@ JAL_ABI_OFFSET(jal_packet, p, 32);
 #define JAL_PAYLOAD_VIEW(view)                                                                          \
   JAL_ABI_SIZE(view, 40);                                                                               \
   static inline void view##_encode(const view* from, jal_packet* to) {                                  \
-    const unsigned char* bytes = (const unsigned char*)from;                                            \
-    unsigned char* out = (unsigned char*)to;                                                            \
+    const void* view_bytes = from;                                                                      \
+    void* packet_bytes = to;                                                                            \
+    const unsigned char* bytes = JAL_ABI_CAST(const unsigned char*, view_bytes);                        \
+    unsigned char* out = JAL_ABI_CAST(unsigned char*, packet_bytes);                                    \
     for (int i = 0; i < 4; ++i) out[28 + i] = bytes[i];                                                 \
     for (int i = 0; i < 32; ++i) out[32 + i] = bytes[8 + i];                                            \
   }                                                                                                     \
   static inline view view##_decode(const jal_packet* from) {                                            \
     view to;                                                                                            \
-    const unsigned char* bytes = (const unsigned char*)from;                                            \
-    unsigned char* out = (unsigned char*)&to;                                                           \
+    const void* packet_bytes = from;                                                                    \
+    void* view_bytes = &to;                                                                             \
+    const unsigned char* bytes = JAL_ABI_CAST(const unsigned char*, packet_bytes);                      \
+    unsigned char* out = JAL_ABI_CAST(unsigned char*, view_bytes);                                      \
     for (int i = 0; i < 4; ++i) out[i] = bytes[28 + i];                                                 \
     for (int i = 4; i < 8; ++i) out[i] = 0;                                                             \
     for (int i = 0; i < 32; ++i) out[8 + i] = bytes[32 + i];                                            \

@@ -39,7 +39,7 @@ typedef int32_t jal_status_t;
 #define JAL_STATUS_UNIT_TELEMETRY 9
 #define JAL_STATUS_UNIT_FILE 10
 
-#define JAL_STATUS_MAKE(canonical, unit, detail) ((int32_t)(((canonical) << 16) | ((unit) << 8) | (detail)))
+#define JAL_STATUS_MAKE(canonical, unit, detail) JAL_ABI_CAST(int32_t, ((canonical) << 16) | ((unit) << 8) | (detail))
 #define JAL_STATUS_CANONICAL(status) (((status) >> 16) & 0xff)
 #define JAL_STATUS_UNIT(status) (((status) >> 8) & 0xff)
 #define JAL_STATUS_DETAIL(status) ((status)&0xff)
@@ -113,7 +113,7 @@ typedef int32_t jal_status_t;
   X(FILE_IO,               JAL_CANON_DATA_LOSS,           JAL_STATUS_UNIT_FILE, 4, "reading or writing a file failed", "read the system's reason in the message")
 /* clang-format on */
 
-#define JAL_OK ((jal_status_t)0)
+#define JAL_OK JAL_ABI_CAST(jal_status_t, 0)
 enum { /* values, not a shared type: a struct field is always jal_status_t */
 #define JAL_STATUS_X(name, canonical, unit, detail, meaning, advice) \
   JAL_ERROR_##name = JAL_STATUS_MAKE(canonical, unit, detail),
