@@ -5,12 +5,12 @@
 // used part; a scrubbed extent reads zero when granted again.
 // Threads: map and unmap from the stepping thread only; resolve() from any worker while no map or unmap runs.
 #pragma once
+#include <jal/abi/address.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
-
-#include <jal/abi/address.h>
 
 namespace jal::emu {
 
@@ -26,16 +26,16 @@ class Hbm {
   Hbm& operator=(const Hbm&) = delete;
 
   /// See jal/hal/memory.hpp, MapRequest. Status 0 or JAL_ERROR_HOST_BUDGET / JAL_ERROR_INTERNAL with *error.
-  std::int32_t map(std::uint64_t slice_mask, std::uint32_t first_page, std::uint32_t pages, std::uint64_t bytes_per_slice,
-                   std::uint32_t client, std::uint32_t* out_extent, std::string* error);
+  std::int32_t map(std::uint64_t slice_mask, std::uint32_t first_page, std::uint32_t pages,
+                   std::uint64_t bytes_per_slice, std::uint32_t client, std::uint32_t* out_extent, std::string* error);
   void unmap(std::uint32_t extent);
 
   /// Host bytes behind an HBM address, and how many bytes from there on are contiguous in the same slice and grant.
   struct Window {
-    std::byte* data = nullptr;    // nullptr: not mapped, or not this client's
+    std::byte* data = nullptr;  // nullptr: not mapped, or not this client's
     std::uint64_t bytes = 0;
-    bool foreign = false;         // mapped, but another client's
-    std::uint64_t grant_base = 0; // device address of the grant in that slice
+    bool foreign = false;          // mapped, but another client's
+    std::uint64_t grant_base = 0;  // device address of the grant in that slice
     std::uint64_t grant_bytes = 0;
   };
   Window resolve(std::uint32_t client, std::uint64_t address) const noexcept;
