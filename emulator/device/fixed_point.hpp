@@ -1,0 +1,22 @@
+// Modelled time and energy from the model's real-valued figures, in integers: the same on every host and in any order.
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+namespace jal::emu {
+
+__extension__ using Wide = unsigned __int128;
+
+/// Picoseconds that `amount` (bytes, operations) takes at `per_second`, rounded up. per_second >= 1.
+inline std::uint64_t picoseconds(std::uint64_t amount, double per_second) {
+  const auto rate = static_cast<std::uint64_t>(per_second);
+  return static_cast<std::uint64_t>((Wide{amount} * 1'000'000'000'000u + rate - 1) / rate);
+}
+
+/// Femtojoules of `amount` at `fj_each`, rounded down after the product; fj_each counts to a thousandth.
+inline std::uint64_t femtojoules(std::uint64_t amount, double fj_each) {
+  const auto milli = static_cast<std::uint64_t>(std::llround(fj_each * 1000));
+  return static_cast<std::uint64_t>(Wide{amount} * milli / 1000);
+}
+
+}  // namespace jal::emu
