@@ -36,10 +36,10 @@ struct BlockLayout {
   std::uint32_t bytes;
 };
 constexpr BlockLayout kLayouts[] = {
-    {GgufTensorType::kF32, "F32", 1, 4},       {GgufTensorType::kF16, "F16", 1, 2},
-    {GgufTensorType::kQ4_0, "Q4_0", 32, 18},   {GgufTensorType::kQ4_1, "Q4_1", 32, 20},
-    {GgufTensorType::kQ8_0, "Q8_0", 32, 34},   {GgufTensorType::kBf16, "BF16", 1, 2},
-    {GgufTensorType::kMxfp4, "MXFP4", 32, 17},
+    {GgufTensorType::f32, "F32", 1, 4},       {GgufTensorType::f16, "F16", 1, 2},
+    {GgufTensorType::q4_0, "Q4_0", 32, 18},   {GgufTensorType::q4_1, "Q4_1", 32, 20},
+    {GgufTensorType::q8_0, "Q8_0", 32, 34},   {GgufTensorType::bf16, "BF16", 1, 2},
+    {GgufTensorType::mxfp4, "MXFP4", 32, 17},
 };
 
 const BlockLayout* layout_of(std::uint32_t type) {
@@ -52,23 +52,23 @@ const BlockLayout* layout_of(std::uint32_t type) {
 /// Bytes of a scalar in the file; 0 for strings and arrays.
 std::uint64_t scalar_bytes(GgufType type) {
   switch (type) {
-    case GgufType::kUint8:
-    case GgufType::kInt8:
-    case GgufType::kBool:
+    case GgufType::uint8:
+    case GgufType::int8:
+    case GgufType::boolean:
       return 1;
-    case GgufType::kUint16:
-    case GgufType::kInt16:
+    case GgufType::uint16:
+    case GgufType::int16:
       return 2;
-    case GgufType::kUint32:
-    case GgufType::kInt32:
-    case GgufType::kFloat32:
+    case GgufType::uint32:
+    case GgufType::int32:
+    case GgufType::float32:
       return 4;
-    case GgufType::kUint64:
-    case GgufType::kInt64:
-    case GgufType::kFloat64:
+    case GgufType::uint64:
+    case GgufType::int64:
+    case GgufType::float64:
       return 8;
-    case GgufType::kString:
-    case GgufType::kArray:
+    case GgufType::string:
+    case GgufType::array:
       break;
   }
   return 0;
@@ -83,30 +83,30 @@ T load(const std::uint8_t* at) {
 
 GgufValue load_scalar(GgufType type, const std::uint8_t* at) {
   switch (type) {
-    case GgufType::kUint8:
+    case GgufType::uint8:
       return std::uint64_t{load<std::uint8_t>(at)};
-    case GgufType::kInt8:
+    case GgufType::int8:
       return std::int64_t{load<std::int8_t>(at)};
-    case GgufType::kUint16:
+    case GgufType::uint16:
       return std::uint64_t{load<std::uint16_t>(at)};
-    case GgufType::kInt16:
+    case GgufType::int16:
       return std::int64_t{load<std::int16_t>(at)};
-    case GgufType::kUint32:
+    case GgufType::uint32:
       return std::uint64_t{load<std::uint32_t>(at)};
-    case GgufType::kInt32:
+    case GgufType::int32:
       return std::int64_t{load<std::int32_t>(at)};
-    case GgufType::kFloat32:
+    case GgufType::float32:
       return double{load<float>(at)};
-    case GgufType::kBool:
+    case GgufType::boolean:
       return *at != 0;
-    case GgufType::kUint64:
+    case GgufType::uint64:
       return load<std::uint64_t>(at);
-    case GgufType::kInt64:
+    case GgufType::int64:
       return load<std::int64_t>(at);
-    case GgufType::kFloat64:
+    case GgufType::float64:
       return load<double>(at);
-    case GgufType::kString:
-    case GgufType::kArray:
+    case GgufType::string:
+    case GgufType::array:
       break;
   }
   return std::uint64_t{0};
@@ -148,8 +148,8 @@ class GgufParser {
   /// Advances over size_bytes bytes and returns where they begin.
   const std::uint8_t* take(std::uint64_t size_bytes, const std::string& what) {
     if (size_bytes > left()) {
-      fail(GgufErrorCode::kTruncated, fmt::format("{} needs {} bytes at offset {}, but the file ends at {}", what,
-                                                  size_bytes, at_, bytes_.size()));
+      fail(GgufErrorCode::truncated, fmt::format("{} needs {} bytes at offset {}, but the file ends at {}", what,
+                                                 size_bytes, at_, bytes_.size()));
     }
     const std::uint8_t* begin = bytes_.data() + at_;
     at_ += static_cast<std::size_t>(size_bytes);
@@ -164,14 +164,14 @@ class GgufParser {
   std::string_view take_string(std::uint64_t max_bytes, const std::string& what) {
     const auto size = take_value<std::uint64_t>(what);
     if (size > max_bytes && size <= left()) {
-      fail(GgufErrorCode::kTooLarge,
+      fail(GgufErrorCode::too_large,
            fmt::format("{} at offset {} has {} bytes, at most {} are allowed", what, at_, size, max_bytes));
     }
     const std::size_t begin = at_;
     const std::string_view text(reinterpret_cast<const char*>(take(size, what)), static_cast<std::size_t>(size));
     const std::size_t bad = utf8_first_invalid(text);
     if (bad != std::string_view::npos) {
-      fail(GgufErrorCode::kCorrupt, fmt::format("{} is not valid UTF-8 at offset {}", what, begin + bad));
+      fail(GgufErrorCode::corrupt, fmt::format("{} is not valid UTF-8 at offset {}", what, begin + bad));
     }
     return text;
   }
@@ -182,7 +182,7 @@ class GgufParser {
     const std::string_view name = take_string(max_bytes, what);
     const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
     if (name.empty() || std::any_of(name.begin(), name.end(), control)) {
-      fail(GgufErrorCode::kCorrupt,
+      fail(GgufErrorCode::corrupt,
            fmt::format("{} at offset {} is {}", what, begin, name.empty() ? "empty" : "not printable"));
     }
     return name;
@@ -190,46 +190,45 @@ class GgufParser {
 
   GgufType take_type(const std::string& what) {
     const auto type = take_value<std::uint32_t>(what);
-    if (type > static_cast<std::uint32_t>(GgufType::kFloat64)) {
-      fail(GgufErrorCode::kUnknownType, fmt::format("{} has metadata type {}, known are 0 to 12", what, type));
+    if (type > static_cast<std::uint32_t>(GgufType::float64)) {
+      fail(GgufErrorCode::unknown_type, fmt::format("{} has metadata type {}, known are 0 to 12", what, type));
     }
     return static_cast<GgufType>(type);
   }
 
   void check_bools(std::span<const std::uint8_t> values, const std::string& what) const {
     for (const std::uint8_t value : values) {
-      if (value > 1) fail(GgufErrorCode::kCorrupt, fmt::format("{} holds the bool {}, must be 0 or 1", what, value));
+      if (value > 1) fail(GgufErrorCode::corrupt, fmt::format("{} holds the bool {}, must be 0 or 1", what, value));
     }
   }
 
   void read_header() {
     const std::uint8_t* magic = take(4, "the magic");
     if (std::memcmp(magic, "GGUF", 4) != 0) {
-      fail(GgufErrorCode::kCorrupt,
-           fmt::format("starts with bytes {:02x} {:02x} {:02x} {:02x}, a GGUF file with 'GGUF'", magic[0], magic[1],
-                       magic[2], magic[3]));
+      fail(GgufErrorCode::corrupt, fmt::format("starts with bytes {:02x} {:02x} {:02x} {:02x}, a GGUF file with 'GGUF'",
+                                               magic[0], magic[1], magic[2], magic[3]));
     }
     const auto version = take_value<std::uint32_t>("the version");
     if (version != kVersion) {
       const bool swapped = version == 0x03000000u;
-      fail(GgufErrorCode::kUnsupported, fmt::format("is GGUF version {}{}, this reader knows version {}", version,
-                                                    swapped ? " (big endian)" : "", kVersion));
+      fail(GgufErrorCode::unsupported, fmt::format("is GGUF version {}{}, this reader knows version {}", version,
+                                                   swapped ? " (big endian)" : "", kVersion));
     }
     tensor_count_ = take_value<std::uint64_t>("the tensor count");
     metadata_count_ = take_value<std::uint64_t>("the metadata count");
     if (tensor_count_ > kMaxTensors) {
-      fail(GgufErrorCode::kTooLarge,
+      fail(GgufErrorCode::too_large,
            fmt::format("claims {} tensors, at most {} are allowed", tensor_count_, kMaxTensors));
     }
     if (metadata_count_ > kMaxMetadata) {
-      fail(GgufErrorCode::kTooLarge,
+      fail(GgufErrorCode::too_large,
            fmt::format("claims {} metadata entries, at most {} are allowed", metadata_count_, kMaxMetadata));
     }
   }
 
   GgufArray take_array(const std::string& what, unsigned nesting) {
     if (nesting == kMaxArrayNesting) {
-      fail(GgufErrorCode::kTooLarge, fmt::format("{} nests arrays more than {} deep", what, kMaxArrayNesting));
+      fail(GgufErrorCode::too_large, fmt::format("{} nests arrays more than {} deep", what, kMaxArrayNesting));
     }
     GgufArray array;
     array.element = take_type(what);
@@ -237,15 +236,15 @@ class GgufParser {
     // Every element takes bytes in the file: a string its length, an array its type and count. So the count is bounded
     // before use.
     const std::uint64_t scalar = scalar_bytes(array.element);
-    const std::uint64_t least = scalar != 0 ? scalar : array.element == GgufType::kString ? 8 : 12;
+    const std::uint64_t least = scalar != 0 ? scalar : array.element == GgufType::string ? 8 : 12;
     if (array.count > left() / least) {
-      fail(GgufErrorCode::kTruncated, fmt::format("{} claims {} elements at offset {}, but only {} bytes are left",
-                                                  what, array.count, at_, left()));
+      fail(GgufErrorCode::truncated, fmt::format("{} claims {} elements at offset {}, but only {} bytes are left", what,
+                                                 array.count, at_, left()));
     }
     if (scalar != 0) {
       array.packed = {take(array.count * scalar, what), static_cast<std::size_t>(array.count * scalar)};
-      if (array.element == GgufType::kBool) check_bools(array.packed, what);
-    } else if (array.element == GgufType::kString) {
+      if (array.element == GgufType::boolean) check_bools(array.packed, what);
+    } else if (array.element == GgufType::string) {
       array.strings.reserve(static_cast<std::size_t>(array.count));
       for (std::uint64_t i = 0; i < array.count; ++i) array.strings.push_back(take_string(bytes_.size(), what));
     } else {
@@ -255,11 +254,11 @@ class GgufParser {
   }
 
   GgufValue take_metadata_value(GgufType type, const std::string& what) {
-    if (type == GgufType::kString) return take_string(bytes_.size(), what);
-    if (type == GgufType::kArray) return take_array(what, 0);
+    if (type == GgufType::string) return take_string(bytes_.size(), what);
+    if (type == GgufType::array) return take_array(what, 0);
     const std::uint64_t size = scalar_bytes(type);
     const std::uint8_t* at = take(size, what);
-    if (type == GgufType::kBool) check_bools({at, 1}, what);
+    if (type == GgufType::boolean) check_bools({at, 1}, what);
     return load_scalar(type, at);
   }
 
@@ -268,14 +267,14 @@ class GgufParser {
     const std::string what = fmt::format("metadata '{}'", key);
     const GgufType type = take_type(what);
     if (!file_.metadata_.try_emplace(key, take_metadata_value(type, what)).second) {
-      fail(GgufErrorCode::kCorrupt, fmt::format("{} stands twice in the file", what));
+      fail(GgufErrorCode::corrupt, fmt::format("{} stands twice in the file", what));
     }
   }
 
   void read_alignment() {
     alignment_ = file_.find_unsigned("general.alignment").value_or(32);
     if (alignment_ < 8 || alignment_ > kMaxAlignment || !std::has_single_bit(alignment_)) {
-      fail(GgufErrorCode::kCorrupt,
+      fail(GgufErrorCode::corrupt,
            fmt::format("general.alignment is {}, must be a power of two from 8 to {}", alignment_, kMaxAlignment));
     }
   }
@@ -286,14 +285,14 @@ class GgufParser {
     const std::string what = fmt::format("tensor '{}'", tensor.name);
     tensor.n_dims = take_value<std::uint32_t>(what);
     if (tensor.n_dims == 0 || tensor.n_dims > kMaxDims) {
-      fail(GgufErrorCode::kTooLarge,
+      fail(GgufErrorCode::too_large,
            fmt::format("{} has {} dimensions, 1 to {} are allowed", what, tensor.n_dims, kMaxDims));
     }
     std::uint64_t elements = 1;
     for (std::uint32_t d = 0; d < tensor.n_dims; ++d) {
       const auto size = take_value<std::uint64_t>(what);
       if (size == 0 || size > kMaxDimension || elements > kMaxElements / size) {
-        fail(GgufErrorCode::kTooLarge,
+        fail(GgufErrorCode::too_large,
              fmt::format("{} has size {} in dimension {}; a dimension holds 1 to {}, a tensor at most {} elements",
                          what, size, d, kMaxDimension, kMaxElements));
       }
@@ -304,23 +303,23 @@ class GgufParser {
     const auto offset = take_value<std::uint64_t>(what);
     const BlockLayout* layout = layout_of(type);
     if (layout == nullptr) {
-      fail(GgufErrorCode::kUnknownType,
+      fail(GgufErrorCode::unknown_type,
            fmt::format(
                "{} has type {}, known are F32 (0), F16 (1), Q4_0 (2), Q4_1 (3), Q8_0 (8), BF16 (30) and MXFP4 (39)",
                what, type));
     }
     tensor.type = layout->type;
     if (tensor.dims[0] % layout->elements != 0) {
-      fail(GgufErrorCode::kCorrupt, fmt::format("{} has rows of {} elements, {} packs them in blocks of {}", what,
-                                                tensor.dims[0], layout->name, layout->elements));
+      fail(GgufErrorCode::corrupt, fmt::format("{} has rows of {} elements, {} packs them in blocks of {}", what,
+                                               tensor.dims[0], layout->name, layout->elements));
     }
     if (offset % alignment_ != 0) {
-      fail(GgufErrorCode::kCorrupt,
+      fail(GgufErrorCode::corrupt,
            fmt::format("{} lies at offset {}, not a multiple of the file's alignment {}", what, offset, alignment_));
     }
     const std::uint64_t size_bytes = elements / layout->elements * layout->bytes;
     if (!file_.tensor_index_.try_emplace(tensor.name, file_.tensors_.size()).second) {
-      fail(GgufErrorCode::kCorrupt, fmt::format("{} stands twice in the file", what));
+      fail(GgufErrorCode::corrupt, fmt::format("{} stands twice in the file", what));
     }
     file_.tensors_.push_back(tensor);
     offsets_.push_back({offset, size_bytes});
@@ -336,8 +335,8 @@ class GgufParser {
       const auto [offset, size_bytes] = offsets_[i];
       const std::uint64_t room = bytes_.size() > data ? bytes_.size() - data : 0;
       if (offset > room || size_bytes > room - offset) {
-        fail(GgufErrorCode::kTruncated, fmt::format("tensor '{}' needs {} bytes at {} + {}, but the file ends at {}",
-                                                    tensor.name, size_bytes, data, offset, bytes_.size()));
+        fail(GgufErrorCode::truncated, fmt::format("tensor '{}' needs {} bytes at {} + {}, but the file ends at {}",
+                                                   tensor.name, size_bytes, data, offset, bytes_.size()));
       }
       tensor.bytes = bytes_.subspan(static_cast<std::size_t>(data + offset), static_cast<std::size_t>(size_bytes));
     }
@@ -346,7 +345,7 @@ class GgufParser {
     for (std::size_t i = 1; i < order.size(); ++i) {
       const Place& before = offsets_[order[i - 1]];
       if (before.offset + before.size_bytes > offsets_[order[i]].offset) {
-        fail(GgufErrorCode::kCorrupt,
+        fail(GgufErrorCode::corrupt,
              fmt::format("tensors '{}' and '{}' overlap at data offset {}", file_.tensors_[order[i - 1]].name,
                          file_.tensors_[order[i]].name, offsets_[order[i]].offset));
       }
@@ -372,7 +371,7 @@ GgufFile GgufFile::open(const std::string& path) {
   try {
     file.file_ = MappedFile(path);
   } catch (const std::system_error& error) {
-    throw GgufError(GgufErrorCode::kCannotRead,
+    throw GgufError(GgufErrorCode::cannot_read,
                     fmt::format("cannot read the model: {}; check the path and its permissions", error.what()));
   }
   GgufParser(file).run();
@@ -387,7 +386,7 @@ const GgufValue* GgufFile::find(std::string_view key) const {
 namespace {
 
 [[noreturn]] void wrong_type(const GgufFile& file, std::string_view key, const char* wanted) {
-  throw GgufError(GgufErrorCode::kCorrupt,
+  throw GgufError(GgufErrorCode::corrupt,
                   fmt::format("{}: metadata '{}' is not {}; {}", file.path(), key, wanted, kAgain));
 }
 
@@ -428,7 +427,7 @@ const GgufArray* GgufFile::find_array(std::string_view key, GgufType element) co
   if (value == nullptr) return nullptr;
   const auto* array = std::get_if<GgufArray>(value);
   if (array == nullptr || array->element != element)
-    wrong_type(*this, key, element == GgufType::kString ? "an array of strings" : "an array of the type it needs");
+    wrong_type(*this, key, element == GgufType::string ? "an array of strings" : "an array of the type it needs");
   return array;
 }
 

@@ -23,30 +23,30 @@ namespace jal::llm {
 
 /// Metadata types, numbered as in the file.
 enum class GgufType : std::uint32_t {
-  kUint8 = 0,
-  kInt8 = 1,
-  kUint16 = 2,
-  kInt16 = 3,
-  kUint32 = 4,
-  kInt32 = 5,
-  kFloat32 = 6,
-  kBool = 7,
-  kString = 8,
-  kArray = 9,
-  kUint64 = 10,
-  kInt64 = 11,
-  kFloat64 = 12,
+  uint8 = 0,
+  int8 = 1,
+  uint16 = 2,
+  int16 = 3,
+  uint32 = 4,
+  int32 = 5,
+  float32 = 6,
+  boolean = 7,
+  string = 8,
+  array = 9,
+  uint64 = 10,
+  int64 = 11,
+  float64 = 12,
 };
 
 /// Element types of tensors that this reader decodes, numbered as in the file.
 enum class GgufTensorType : std::uint32_t {
-  kF32 = 0,
-  kF16 = 1,
-  kQ4_0 = 2,
-  kQ4_1 = 3,
-  kQ8_0 = 8,
-  kBf16 = 30,
-  kMxfp4 = 39,
+  f32 = 0,
+  f16 = 1,
+  q4_0 = 2,
+  q4_1 = 3,
+  q8_0 = 8,
+  bf16 = 30,
+  mxfp4 = 39,
 };
 
 /// Name as people write it: "Q4_1".
@@ -58,11 +58,11 @@ using GgufValue = std::variant<std::uint64_t, std::int64_t, double, bool, std::s
 
 /// An array of metadata. Exactly one of the three holders is used, by the element type.
 struct GgufArray {
-  GgufType element = GgufType::kUint8;
+  GgufType element = GgufType::uint8;
   std::uint64_t count = 0;
   std::span<const std::uint8_t> packed;   ///< scalars: little-endian elements as in the file
-  std::vector<std::string_view> strings;  ///< element kString
-  std::vector<GgufArray> arrays;          ///< element kArray
+  std::vector<std::string_view> strings;  ///< element string
+  std::vector<GgufArray> arrays;          ///< element array
 
   /// Scalar element i as a value; i < count and the element is a scalar.
   GgufValue scalar(std::uint64_t i) const;
@@ -70,7 +70,7 @@ struct GgufArray {
 
 struct GgufTensor {
   std::string_view name;
-  GgufTensorType type = GgufTensorType::kF32;
+  GgufTensorType type = GgufTensorType::f32;
   std::uint32_t n_dims = 0;
   std::array<std::uint64_t, 4> dims{1, 1, 1, 1};  ///< dims[0] runs fastest: the length of a row
   std::span<const std::uint8_t> bytes;
@@ -82,8 +82,8 @@ struct GgufTensor {
 
 class GgufFile {
  public:
-  /// Maps and checks the file. Throws GgufError (kCannotRead, kTruncated, kCorrupt, kUnknownType, kTooLarge,
-  /// kUnsupported).
+  /// Maps and checks the file. Throws GgufError (cannot_read, truncated, corrupt, unknown_type, too_large,
+  /// unsupported).
   static GgufFile open(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -91,7 +91,7 @@ class GgufFile {
 
   /// Metadata by key, nullptr when absent.
   const GgufValue* find(std::string_view key) const;
-  /// Metadata of a type, or nothing when the key is absent. A key with another type throws GgufError(kCorrupt) that
+  /// Metadata of a type, or nothing when the key is absent. A key with another type throws GgufError(corrupt) that
   /// names both.
   std::optional<std::uint64_t> find_unsigned(std::string_view key) const;
   std::optional<double> find_number(std::string_view key) const;

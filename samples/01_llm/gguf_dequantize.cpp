@@ -48,23 +48,23 @@ void dequantize_row(const GgufTensor& tensor, std::uint64_t row, std::span<float
   const std::uint8_t* in = tensor.bytes.data() + row * tensor.row_bytes();
   const std::size_t n = out.size();
   switch (tensor.type) {
-    case GgufTensorType::kF32:
+    case GgufTensorType::f32:
       std::memcpy(out.data(), in, n * sizeof(float));
       break;
-    case GgufTensorType::kF16:
+    case GgufTensorType::f16:
       for (std::size_t i = 0; i < n; ++i) out[i] = f32_from_f16(load_u16(in + 2 * i));
       break;
-    case GgufTensorType::kBf16:
+    case GgufTensorType::bf16:
       for (std::size_t i = 0; i < n; ++i) out[i] = std::bit_cast<float>(std::uint32_t{load_u16(in + 2 * i)} << 16);
       break;
-    case GgufTensorType::kQ4_0:
+    case GgufTensorType::q4_0:
       for (std::size_t i = 0; i < n; i += kBlock, in += 18) {
         const float d = f32_from_f16(load_u16(in));
         unpack_nibbles(in + 2, &out[i],
                        [d](unsigned code) { return static_cast<float>(static_cast<int>(code) - 8) * d; });
       }
       break;
-    case GgufTensorType::kQ4_1:
+    case GgufTensorType::q4_1:
       for (std::size_t i = 0; i < n; i += kBlock, in += 20) {
         const float d = f32_from_f16(load_u16(in));
         const float m = f32_from_f16(load_u16(in + 2));
@@ -72,14 +72,14 @@ void dequantize_row(const GgufTensor& tensor, std::uint64_t row, std::span<float
                        [d, m](unsigned code) { return static_cast<float>(static_cast<int>(code)) * d + m; });
       }
       break;
-    case GgufTensorType::kQ8_0:
+    case GgufTensorType::q8_0:
       for (std::size_t i = 0; i < n; i += kBlock, in += 34) {
         const float d = f32_from_f16(load_u16(in));
         for (std::size_t j = 0; j < kBlock; ++j)
           out[i + j] = static_cast<float>(static_cast<std::int8_t>(in[2 + j])) * d;
       }
       break;
-    case GgufTensorType::kMxfp4: {
+    case GgufTensorType::mxfp4: {
       static constexpr float kDoubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, -0.0f, -1, -2, -3, -4, -6, -8, -12};
       for (std::size_t i = 0; i < n; i += kBlock, in += 17) {
         const float d = half_e8m0(in[0]);

@@ -9,13 +9,13 @@
 namespace jal::llm {
 
 enum class GgufErrorCode {
-  kCannotRead,     ///< the file cannot be opened or mapped (missing, no permission, not a regular file)
-  kTruncated,      ///< something named in the file lies past its end
-  kCorrupt,        ///< the bytes contradict the format, each other, or the known SHA-256
-  kUnknownType,    ///< a tensor or metadata type that this reader cannot decode
-  kTooLarge,       ///< a count or dimension beyond any model of this kind
-  kMissingTensor,  ///< a tensor or metadata key that the model needs is absent
-  kUnsupported,    ///< valid, but not a model, tokenizer or chat template that this program implements
+  cannot_read,     ///< the file cannot be opened or mapped (missing, no permission, not a regular file)
+  truncated,       ///< something named in the file lies past its end
+  corrupt,         ///< the bytes contradict the format, each other, or the known SHA-256
+  unknown_type,    ///< a tensor or metadata type that this reader cannot decode
+  too_large,       ///< a count or dimension beyond any model of this kind
+  missing_tensor,  ///< a tensor or metadata key that the model needs is absent
+  unsupported,     ///< valid, but not a model, tokenizer or chat template that this program implements
 };
 
 /// Thrown by everything in jal::llm that reads a model file. Nothing is left half done by it.

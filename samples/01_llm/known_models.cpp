@@ -46,12 +46,12 @@ Sha256 verify_known_model(std::string_view path, std::span<const std::uint8_t> b
     }
     if (file_name != known.file_name && bytes.size() != known.size_bytes) continue;
     if (bytes.size() < known.size_bytes) {
-      throw GgufError(GgufErrorCode::kTruncated,
+      throw GgufError(GgufErrorCode::truncated,
                       fmt::format("{}: has {} bytes, {} has {}; delete the file and fetch it again (./x demo does)",
                                   path, bytes.size(), known.file_name, known.size_bytes));
     }
     throw GgufError(
-        GgufErrorCode::kCorrupt,
+        GgufErrorCode::corrupt,
         fmt::format("{}: SHA-256 is {}, that of {} is {}; delete the file and fetch it again (./x demo does)", path,
                     text, known.file_name, known.sha256_hex));
   }

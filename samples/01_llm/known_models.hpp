@@ -28,8 +28,8 @@ struct KnownModel {
 std::span<const KnownModel> known_models();
 
 /// Hashes the file and compares. `path` names the file (its last component is compared, and messages show it). Returns
-/// the hash, with *out_known (may be null) set to the model or nullptr. Throws GgufError: kTruncated (a known name,
-/// fewer bytes), kCorrupt.
+/// the hash, with *out_known (may be null) set to the model or nullptr. Throws GgufError: truncated (a known name,
+/// fewer bytes), corrupt.
 Sha256 verify_known_model(std::string_view path, std::span<const std::uint8_t> bytes, const KnownModel** out_known);
 
 }  // namespace jal::llm

@@ -25,7 +25,7 @@ constexpr std::uint64_t kMaxVocab = 1u << 24;
 
 std::uint32_t count(const GgufFile& file, std::string_view key, std::uint64_t value, std::uint64_t limit) {
   if (value == 0 || value > limit) {
-    fail(file, value == 0 ? GgufErrorCode::kCorrupt : GgufErrorCode::kTooLarge,
+    fail(file, value == 0 ? GgufErrorCode::corrupt : GgufErrorCode::too_large,
          fmt::format("{} is {}, must be 1 to {}; fetch or convert the file again", key, value, limit));
   }
   return static_cast<std::uint32_t>(value);
@@ -34,14 +34,14 @@ std::uint32_t count(const GgufFile& file, std::string_view key, std::uint64_t va
 std::uint32_t required_count(const GgufFile& file, std::string_view key, std::uint64_t limit) {
   const auto value = file.find_unsigned(key);
   if (!value)
-    fail(file, GgufErrorCode::kMissingTensor,
+    fail(file, GgufErrorCode::missing_tensor,
          fmt::format("has no metadata '{}', which a Llama model needs; convert it again", key));
   return count(file, key, *value, limit);
 }
 
 float positive(const GgufFile& file, std::string_view key, double value) {
   if (!(value > 0.0) || value > 1e12) {
-    fail(file, GgufErrorCode::kCorrupt,
+    fail(file, GgufErrorCode::corrupt,
          fmt::format("{} is {}, must be positive; fetch or convert the file again", key, value));
   }
   return static_cast<float>(value);
@@ -50,17 +50,17 @@ float positive(const GgufFile& file, std::string_view key, double value) {
 void refuse_other_architectures(const GgufFile& file) {
   const auto architecture = file.find_string("general.architecture");
   if (!architecture)
-    fail(file, GgufErrorCode::kMissingTensor, "has no metadata 'general.architecture'; convert it again");
+    fail(file, GgufErrorCode::missing_tensor, "has no metadata 'general.architecture'; convert it again");
   if (*architecture != "llama") {
-    fail(file, GgufErrorCode::kUnsupported,
+    fail(file, GgufErrorCode::unsupported,
          fmt::format("is of architecture '{}', this program runs 'llama'; choose another model", *architecture));
   }
   if (const auto experts = file.find_unsigned("llama.expert_count"); experts && *experts != 0) {
-    fail(file, GgufErrorCode::kUnsupported,
+    fail(file, GgufErrorCode::unsupported,
          fmt::format("has {} experts, this program runs dense models; choose another model", *experts));
   }
   if (const auto scaling = file.find_string("llama.rope.scaling.type"); scaling && *scaling != "none") {
-    fail(file, GgufErrorCode::kUnsupported,
+    fail(file, GgufErrorCode::unsupported,
          fmt::format("scales its RoPE ('{}'), which this program does not; choose another model", *scaling));
   }
 }
@@ -75,8 +75,8 @@ class TensorTable {
   }
   const GgufTensor* vector(const std::string& name, std::uint64_t elements) {
     const GgufTensor* tensor = get(name, 1, elements, 1);
-    if (tensor->type != GgufTensorType::kF32) {
-      fail(file_, GgufErrorCode::kUnsupported,
+    if (tensor->type != GgufTensorType::f32) {
+      fail(file_, GgufErrorCode::unsupported,
            fmt::format("tensor '{}' is {}, norms must be F32; convert the file again", name, name_of(tensor->type)));
     }
     return tensor;
@@ -85,7 +85,7 @@ class TensorTable {
   void refuse_the_rest() const {
     for (const GgufTensor& tensor : file_.tensors()) {
       if (used_.count(tensor.name) == 0) {
-        fail(file_, GgufErrorCode::kUnsupported,
+        fail(file_, GgufErrorCode::unsupported,
              fmt::format("tensor '{}' has no place in the Llama models this program runs (no biases, no RoPE factors); "
                          "choose another model",
                          tensor.name));
@@ -97,11 +97,11 @@ class TensorTable {
   const GgufTensor* get(const std::string& name, std::uint32_t n_dims, std::uint64_t columns, std::uint64_t rows) {
     const GgufTensor* tensor = file_.find_tensor(name);
     if (tensor == nullptr) {
-      fail(file_, GgufErrorCode::kMissingTensor,
+      fail(file_, GgufErrorCode::missing_tensor,
            fmt::format("has no tensor '{}' ({} x {}); fetch or convert the file again", name, rows, columns));
     }
     if (tensor->n_dims > n_dims || tensor->row_elements() != columns || tensor->rows() != rows) {
-      fail(file_, GgufErrorCode::kCorrupt,
+      fail(file_, GgufErrorCode::corrupt,
            fmt::format(
                "tensor '{}' is {} x {} in {} dimensions, the metadata imply {} x {}; fetch or convert the file again",
                name, tensor->rows(), tensor->row_elements(), tensor->n_dims, rows, columns));
@@ -129,13 +129,13 @@ ModelConfig read_model_config(const GgufFile& file) {
   config.kv_heads = count(file, "llama.attention.head_count_kv",
                           file.find_unsigned("llama.attention.head_count_kv").value_or(config.heads), kMaxHeads);
   if (config.heads % config.kv_heads != 0) {
-    fail(file, GgufErrorCode::kCorrupt,
+    fail(file, GgufErrorCode::corrupt,
          fmt::format("{} heads do not divide over {} KV heads; fetch or convert the file again", config.heads,
                      config.kv_heads));
   }
   const auto key_length = file.find_unsigned("llama.attention.key_length");
   if (!key_length && config.hidden % config.heads != 0) {
-    fail(file, GgufErrorCode::kCorrupt,
+    fail(file, GgufErrorCode::corrupt,
          fmt::format("hidden size {} does not divide into {} heads; fetch or convert the file again", config.hidden,
                      config.heads));
   }
@@ -143,7 +143,7 @@ ModelConfig read_model_config(const GgufFile& file) {
   const std::uint64_t value_length = file.find_unsigned("llama.attention.value_length").value_or(config.head_dim);
   const std::uint64_t rope_dims = file.find_unsigned("llama.rope.dimension_count").value_or(config.head_dim);
   if (config.head_dim % 2 != 0 || value_length != config.head_dim || rope_dims != config.head_dim) {
-    fail(file, GgufErrorCode::kUnsupported,
+    fail(file, GgufErrorCode::unsupported,
          fmt::format("head dimension {} (must be even), value dimension {} and RoPE dimensions {} must be equal; "
                      "choose another model",
                      config.head_dim, value_length, rope_dims));
@@ -151,15 +151,15 @@ ModelConfig read_model_config(const GgufFile& file) {
   config.rope_base = positive(file, "llama.rope.freq_base", file.find_number("llama.rope.freq_base").value_or(10000.0));
   const auto eps = file.find_number("llama.attention.layer_norm_rms_epsilon");
   if (!eps)
-    fail(file, GgufErrorCode::kMissingTensor,
+    fail(file, GgufErrorCode::missing_tensor,
          "has no metadata 'llama.attention.layer_norm_rms_epsilon'; convert it again");
   config.rms_eps = positive(file, "llama.attention.layer_norm_rms_epsilon", *eps);
   const GgufTensor* embedding = file.find_tensor("token_embd.weight");
   if (embedding == nullptr)
-    fail(file, GgufErrorCode::kMissingTensor, "has no tensor 'token_embd.weight'; fetch or convert the file again");
+    fail(file, GgufErrorCode::missing_tensor, "has no tensor 'token_embd.weight'; fetch or convert the file again");
   config.vocab = count(file, "the vocabulary", embedding->rows(), kMaxVocab);
   if (const auto vocab = file.find_unsigned("llama.vocab_size"); vocab && *vocab != config.vocab) {
-    fail(file, GgufErrorCode::kCorrupt,
+    fail(file, GgufErrorCode::corrupt,
          fmt::format("llama.vocab_size is {}, but 'token_embd.weight' has {} rows; fetch or convert the file again",
                      *vocab, config.vocab));
   }

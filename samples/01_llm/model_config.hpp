@@ -53,11 +53,11 @@ struct ModelTensors {
   std::vector<LayerTensors> layers;
 };
 
-/// Reads and checks the hyperparameters. Throws GgufError: kUnsupported (another architecture, experts, scaled RoPE),
-/// kMissingTensor (a key is absent), kCorrupt (values that contradict each other), kTooLarge.
+/// Reads and checks the hyperparameters. Throws GgufError: unsupported (another architecture, experts, scaled RoPE),
+/// missing_tensor (a key is absent), corrupt (values that contradict each other), too_large.
 ModelConfig read_model_config(const GgufFile& file);
 
-/// Finds every tensor and checks its shape. Throws GgufError: kMissingTensor, kCorrupt (shape), kUnsupported (a tensor
+/// Finds every tensor and checks its shape. Throws GgufError: missing_tensor, corrupt (shape), unsupported (a tensor
 /// that this architecture does not have, for example a bias). The pointers live as long as `file`.
 ModelTensors read_model_tensors(const GgufFile& file, const ModelConfig& config);
 

@@ -6,24 +6,24 @@
 namespace jal::llm {
 namespace {
 
-constexpr Utf8Step kInvalidByte{Utf8Step::Kind::kInvalid, 1};
+constexpr Utf8Step kInvalidByte{Utf8Step::Kind::invalid, 1};
 
 }  // namespace
 
 Utf8Step utf8_step(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);
-  if (lead < 0x80) return {Utf8Step::Kind::kCharacter, 1};
+  if (lead < 0x80) return {Utf8Step::Kind::character, 1};
   if (lead < 0xc2 || lead > 0xf4) return kInvalidByte;
   const std::size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
   const unsigned low = lead == 0xe0 ? 0xa0u : lead == 0xf0 ? 0x90u : 0x80u;
   const unsigned high = lead == 0xed ? 0x9fu : lead == 0xf4 ? 0x8fu : 0xbfu;
   for (std::size_t i = 1; i < length; ++i) {
-    if (i == text.size()) return {Utf8Step::Kind::kIncomplete, i};
+    if (i == text.size()) return {Utf8Step::Kind::incomplete, i};
     const bool good = i == 1 ? byte(i) >= low && byte(i) <= high : (byte(i) & 0xc0u) == 0x80u;
-    if (!good) return {Utf8Step::Kind::kInvalid, i};
+    if (!good) return {Utf8Step::Kind::invalid, i};
   }
-  return {Utf8Step::Kind::kCharacter, length};
+  return {Utf8Step::Kind::character, length};
 }
 
 std::size_t utf8_first_invalid(std::string_view text) {
@@ -39,7 +39,7 @@ std::size_t utf8_first_invalid(std::string_view text) {
       }
     }
     const Utf8Step step = utf8_step(text.substr(i));
-    if (step.kind != Utf8Step::Kind::kCharacter) return i;
+    if (step.kind != Utf8Step::Kind::character) return i;
     i += step.size_bytes;
   }
   return std::string_view::npos;

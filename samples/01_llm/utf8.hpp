@@ -12,13 +12,13 @@ namespace jal::llm {
 
 /// What begins at the front of a text.
 struct Utf8Step {
-  enum class Kind { kCharacter, kInvalid, kIncomplete };
+  enum class Kind { character, invalid, incomplete };
   Kind kind;
   /// Bytes of the character, of the maximal invalid part (at least 1), or of the incomplete tail (all that is left).
   std::size_t size_bytes;
 };
 
-/// Looks at the front of a non-empty text. kIncomplete: the text ends inside a character that more bytes could
+/// Looks at the front of a non-empty text. incomplete: the text ends inside a character that more bytes could
 /// complete.
 Utf8Step utf8_step(std::string_view text);
 

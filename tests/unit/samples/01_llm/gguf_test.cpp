@@ -43,22 +43,22 @@ std::string raw(T value) {
 
 TEST(Gguf, MetadataOfEveryTypeIsRead) {
   GgufWriter w;
-  w.add_raw("u8", GgufType::kUint8, raw<std::uint8_t>(200));
-  w.add_raw("i8", GgufType::kInt8, raw<std::int8_t>(-5));
-  w.add_raw("u16", GgufType::kUint16, raw<std::uint16_t>(60000));
-  w.add_raw("i16", GgufType::kInt16, raw<std::int16_t>(-300));
+  w.add_raw("u8", GgufType::uint8, raw<std::uint8_t>(200));
+  w.add_raw("i8", GgufType::int8, raw<std::int8_t>(-5));
+  w.add_raw("u16", GgufType::uint16, raw<std::uint16_t>(60000));
+  w.add_raw("i16", GgufType::int16, raw<std::int16_t>(-300));
   w.add("u32", std::uint32_t{4000000000});
-  w.add_raw("i32", GgufType::kInt32, raw<std::int32_t>(-70000));
-  w.add_raw("u64", GgufType::kUint64, raw<std::uint64_t>(UINT64_MAX));
-  w.add_raw("i64", GgufType::kInt64, raw<std::int64_t>(INT64_MIN));
+  w.add_raw("i32", GgufType::int32, raw<std::int32_t>(-70000));
+  w.add_raw("u64", GgufType::uint64, raw<std::uint64_t>(UINT64_MAX));
+  w.add_raw("i64", GgufType::int64, raw<std::int64_t>(INT64_MIN));
   w.add("f32", 1.5f);
-  w.add_raw("f64", GgufType::kFloat64, raw(-2.25));
+  w.add_raw("f64", GgufType::float64, raw(-2.25));
   w.add("yes", true);
   w.add("text", "héllo");
   w.add("texts", std::vector<std::string>{"a", "", "ü"});
   w.add("numbers", std::vector<std::int32_t>{-1, 7});
   const std::string inner = raw<std::uint32_t>(5) + raw<std::uint64_t>(1) + raw<std::int32_t>(42);
-  w.add_raw("nested", GgufType::kArray, raw<std::uint32_t>(9) + raw<std::uint64_t>(2) + inner + inner);
+  w.add_raw("nested", GgufType::array, raw<std::uint32_t>(9) + raw<std::uint64_t>(2) + inner + inner);
   const GgufFile file = parse(w.bytes());
   EXPECT_EQ(file.metadata_count(), 15u);
   EXPECT_EQ(file.find_unsigned("u8"), 200u);
@@ -73,17 +73,17 @@ TEST(Gguf, MetadataOfEveryTypeIsRead) {
   EXPECT_EQ(file.find_number("f64"), -2.25);
   EXPECT_EQ(file.find_bool("yes"), true);
   EXPECT_EQ(file.find_string("text"), "héllo");
-  EXPECT_THAT(file.find_array("texts", GgufType::kString)->strings, testing::ElementsAre("a", "", "ü"));
-  const GgufArray* numbers = file.find_array("numbers", GgufType::kInt32);
+  EXPECT_THAT(file.find_array("texts", GgufType::string)->strings, testing::ElementsAre("a", "", "ü"));
+  const GgufArray* numbers = file.find_array("numbers", GgufType::int32);
   EXPECT_EQ(numbers->count, 2u);
   EXPECT_EQ(std::get<std::int64_t>(numbers->scalar(1)), 7);
-  const GgufArray* nested = file.find_array("nested", GgufType::kArray);
+  const GgufArray* nested = file.find_array("nested", GgufType::array);
   ASSERT_EQ(nested->arrays.size(), 2u);
   EXPECT_EQ(std::get<std::int64_t>(nested->arrays[1].scalar(0)), 42);
   EXPECT_EQ(file.find_unsigned("absent"), std::nullopt);
   EXPECT_THROW(file.find_unsigned("text"), GgufError);
   EXPECT_THROW(file.find_string("u8"), GgufError);
-  EXPECT_THROW(file.find_array("texts", GgufType::kInt32), GgufError);
+  EXPECT_THROW(file.find_array("texts", GgufType::int32), GgufError);
 }
 
 TEST(Gguf, TensorRowsAreDecodedByTheBlockDefinitions) {
@@ -142,8 +142,8 @@ TEST(Gguf, TensorRowsAreDecodedByTheBlockDefinitions) {
 TEST(Gguf, OtherAlignmentIsHonoured) {
   GgufWriter w;
   w.alignment = 64;
-  w.add_tensor("a", GgufTensorType::kF32, {1}, {1.0f});
-  w.add_tensor("b", GgufTensorType::kF32, {1}, {2.0f});
+  w.add_tensor("a", GgufTensorType::f32, {1}, {1.0f});
+  w.add_tensor("b", GgufTensorType::f32, {1}, {2.0f});
   const GgufFile file = parse(w.bytes());
   float out = 0;
   dequantize_row(*file.find_tensor("b"), 0, {&out, 1});
@@ -155,7 +155,7 @@ TEST(Gguf, FileThatCannotBeReadIsNamed) {
     GgufFile::open("/nonexistent/model.gguf");
     ADD_FAILURE();
   } catch (const GgufError& error) {
-    EXPECT_EQ(error.code(), GgufErrorCode::kCannotRead);
+    EXPECT_EQ(error.code(), GgufErrorCode::cannot_read);
     EXPECT_THAT(error.what(),
                 AllOf(HasSubstr("/nonexistent/model.gguf"), HasSubstr("No such file"), HasSubstr("check")));
   }
@@ -164,59 +164,59 @@ TEST(Gguf, FileThatCannotBeReadIsNamed) {
 }
 
 TEST(Gguf, WrongHeaderIsRefused) {
-  expect_refused("", GgufErrorCode::kTruncated, "magic");
-  expect_refused("GGUX" + std::string(20, '\0'), GgufErrorCode::kCorrupt, "47 47 55 58");
+  expect_refused("", GgufErrorCode::truncated, "magic");
+  expect_refused("GGUX" + std::string(20, '\0'), GgufErrorCode::corrupt, "47 47 55 58");
   GgufWriter old;
   old.version = 2;
-  expect_refused(old.bytes(), GgufErrorCode::kUnsupported, "version 2");
+  expect_refused(old.bytes(), GgufErrorCode::unsupported, "version 2");
   GgufWriter swapped;
   swapped.version = 0x03000000;
-  expect_refused(swapped.bytes(), GgufErrorCode::kUnsupported, "big endian");
+  expect_refused(swapped.bytes(), GgufErrorCode::unsupported, "big endian");
   GgufWriter many;
   many.claimed_tensors = std::uint64_t{1} << 60;
-  expect_refused(many.bytes(), GgufErrorCode::kTooLarge, "1152921504606846976 tensors", "65536");
+  expect_refused(many.bytes(), GgufErrorCode::too_large, "1152921504606846976 tensors", "65536");
   GgufWriter keys;
   keys.claimed_metadata = 70000;
-  expect_refused(keys.bytes(), GgufErrorCode::kTooLarge, "70000 metadata");
+  expect_refused(keys.bytes(), GgufErrorCode::too_large, "70000 metadata");
 }
 
 TEST(Gguf, WrongMetadataIsRefused) {
   GgufWriter twice;
   twice.add("key", std::uint32_t{1});
   twice.add("key", std::uint32_t{2});
-  expect_refused(twice.bytes(), GgufErrorCode::kCorrupt, "'key' stands twice");
+  expect_refused(twice.bytes(), GgufErrorCode::corrupt, "'key' stands twice");
   GgufWriter type;
   type.add_raw("key", static_cast<GgufType>(13), raw<std::uint32_t>(0));
-  expect_refused(type.bytes(), GgufErrorCode::kUnknownType, "metadata 'key' has metadata type 13");
+  expect_refused(type.bytes(), GgufErrorCode::unknown_type, "metadata 'key' has metadata type 13");
   GgufWriter element;
-  element.add_raw("key", GgufType::kArray, raw<std::uint32_t>(99) + raw<std::uint64_t>(0));
-  expect_refused(element.bytes(), GgufErrorCode::kUnknownType, "99");
+  element.add_raw("key", GgufType::array, raw<std::uint32_t>(99) + raw<std::uint64_t>(0));
+  expect_refused(element.bytes(), GgufErrorCode::unknown_type, "99");
   GgufWriter flag;
-  flag.add_raw("key", GgufType::kBool, "\2");
-  expect_refused(flag.bytes(), GgufErrorCode::kCorrupt, "bool 2");
+  flag.add_raw("key", GgufType::boolean, "\2");
+  expect_refused(flag.bytes(), GgufErrorCode::corrupt, "bool 2");
   GgufWriter utf8;
   utf8.add("key", "ab\xffz");
-  expect_refused(utf8.bytes(), GgufErrorCode::kCorrupt, "metadata 'key' is not valid UTF-8 at offset");
+  expect_refused(utf8.bytes(), GgufErrorCode::corrupt, "metadata 'key' is not valid UTF-8 at offset");
   GgufWriter empty;
   empty.add("", std::uint32_t{1});
-  expect_refused(empty.bytes(), GgufErrorCode::kCorrupt, "key 0", "empty");
+  expect_refused(empty.bytes(), GgufErrorCode::corrupt, "key 0", "empty");
   GgufWriter long_key;
   long_key.add(std::string(70000, 'k'), std::uint32_t{1});
-  expect_refused(long_key.bytes(), GgufErrorCode::kTooLarge, "70000 bytes", "65535");
+  expect_refused(long_key.bytes(), GgufErrorCode::too_large, "70000 bytes", "65535");
   GgufWriter huge_text;
-  huge_text.add_raw("key", GgufType::kString, raw<std::uint64_t>(UINT64_MAX));
-  expect_refused(huge_text.bytes(), GgufErrorCode::kTruncated, "18446744073709551615 bytes");
+  huge_text.add_raw("key", GgufType::string, raw<std::uint64_t>(UINT64_MAX));
+  expect_refused(huge_text.bytes(), GgufErrorCode::truncated, "18446744073709551615 bytes");
   GgufWriter huge_array;
-  huge_array.add_raw("key", GgufType::kArray, raw<std::uint32_t>(4) + raw<std::uint64_t>(std::uint64_t{1} << 62));
-  expect_refused(huge_array.bytes(), GgufErrorCode::kTruncated, "4611686018427387904 elements");
+  huge_array.add_raw("key", GgufType::array, raw<std::uint32_t>(4) + raw<std::uint64_t>(std::uint64_t{1} << 62));
+  expect_refused(huge_array.bytes(), GgufErrorCode::truncated, "4611686018427387904 elements");
   GgufWriter deep;
   std::string nested = raw<std::uint32_t>(0) + raw<std::uint64_t>(0);
   for (int i = 0; i < 6; ++i) nested = raw<std::uint32_t>(9) + raw<std::uint64_t>(1) + nested;
-  deep.add_raw("key", GgufType::kArray, nested);
-  expect_refused(deep.bytes(), GgufErrorCode::kTooLarge, "nests");
+  deep.add_raw("key", GgufType::array, nested);
+  expect_refused(deep.bytes(), GgufErrorCode::too_large, "nests");
   GgufWriter alignment;
   alignment.add("general.alignment", std::uint32_t{48});
-  expect_refused(alignment.bytes(), GgufErrorCode::kCorrupt, "general.alignment is 48");
+  expect_refused(alignment.bytes(), GgufErrorCode::corrupt, "general.alignment is 48");
 }
 
 TEST(Gguf, WrongTensorTableIsRefused) {
@@ -225,29 +225,29 @@ TEST(Gguf, WrongTensorTableIsRefused) {
     w.add_tensor(name, type, std::move(dims), std::string(size_bytes, '\0'));
     return w.bytes();
   };
-  expect_refused(one("t", 12, {256}, 144), GgufErrorCode::kUnknownType, "tensor 't' has type 12", "Q4_1 (3)");
-  expect_refused(one("t", 0, {}, 4), GgufErrorCode::kTooLarge, "0 dimensions");
-  expect_refused(one("t", 0, {1, 1, 1, 1, 1}, 4), GgufErrorCode::kTooLarge, "5 dimensions");
-  expect_refused(one("t", 0, {0, 4}, 4), GgufErrorCode::kTooLarge, "size 0 in dimension 0");
-  expect_refused(one("t", 0, {std::uint64_t{1} << 40}, 4), GgufErrorCode::kTooLarge, "1099511627776");
-  expect_refused(one("t", 0, {1u << 31, 1u << 31, 1u << 31}, 4), GgufErrorCode::kTooLarge, "elements");
-  expect_refused(one("t", 3, {48}, 40), GgufErrorCode::kCorrupt, "rows of 48", "blocks of 32");
-  expect_refused(one("t", 0, {64, 2}, 511), GgufErrorCode::kTruncated, "tensor 't' needs 512 bytes", "ends at");
-  expect_refused(one("", 0, {1}, 4), GgufErrorCode::kCorrupt, "name of tensor 0", "empty");
-  expect_refused(one("a\nb", 0, {1}, 4), GgufErrorCode::kCorrupt, "not printable");
-  expect_refused(one("\xc0\x80", 0, {1}, 4), GgufErrorCode::kCorrupt, "UTF-8");
+  expect_refused(one("t", 12, {256}, 144), GgufErrorCode::unknown_type, "tensor 't' has type 12", "Q4_1 (3)");
+  expect_refused(one("t", 0, {}, 4), GgufErrorCode::too_large, "0 dimensions");
+  expect_refused(one("t", 0, {1, 1, 1, 1, 1}, 4), GgufErrorCode::too_large, "5 dimensions");
+  expect_refused(one("t", 0, {0, 4}, 4), GgufErrorCode::too_large, "size 0 in dimension 0");
+  expect_refused(one("t", 0, {std::uint64_t{1} << 40}, 4), GgufErrorCode::too_large, "1099511627776");
+  expect_refused(one("t", 0, {1u << 31, 1u << 31, 1u << 31}, 4), GgufErrorCode::too_large, "elements");
+  expect_refused(one("t", 3, {48}, 40), GgufErrorCode::corrupt, "rows of 48", "blocks of 32");
+  expect_refused(one("t", 0, {64, 2}, 511), GgufErrorCode::truncated, "tensor 't' needs 512 bytes", "ends at");
+  expect_refused(one("", 0, {1}, 4), GgufErrorCode::corrupt, "name of tensor 0", "empty");
+  expect_refused(one("a\nb", 0, {1}, 4), GgufErrorCode::corrupt, "not printable");
+  expect_refused(one("\xc0\x80", 0, {1}, 4), GgufErrorCode::corrupt, "UTF-8");
   const std::string long_name(64, 'n');
-  expect_refused(one(long_name.c_str(), 0, {1}, 4), GgufErrorCode::kTooLarge, "64 bytes", "63");
+  expect_refused(one(long_name.c_str(), 0, {1}, 4), GgufErrorCode::too_large, "64 bytes", "63");
   GgufWriter twice;
-  twice.add_tensor("t", GgufTensorType::kF32, {1}, {1.0f});
-  twice.add_tensor("t", GgufTensorType::kF32, {1}, {1.0f});
-  expect_refused(twice.bytes(), GgufErrorCode::kCorrupt, "tensor 't' stands twice");
+  twice.add_tensor("t", GgufTensorType::f32, {1}, {1.0f});
+  twice.add_tensor("t", GgufTensorType::f32, {1}, {1.0f});
+  expect_refused(twice.bytes(), GgufErrorCode::corrupt, "tensor 't' stands twice");
 }
 
 TEST(Gguf, WrongTensorOffsetIsRefused) {
   GgufWriter w;
-  w.add_tensor("a", GgufTensorType::kF32, {16}, std::vector<float>(16));
-  w.add_tensor("b", GgufTensorType::kF32, {16}, std::vector<float>(16));
+  w.add_tensor("a", GgufTensorType::f32, {16}, std::vector<float>(16));
+  w.add_tensor("b", GgufTensorType::f32, {16}, std::vector<float>(16));
   std::size_t data = 0;
   const std::string good = w.bytes(&data);
   // The offset of "b" is the last field of the table; what follows is padding.
@@ -255,10 +255,10 @@ TEST(Gguf, WrongTensorOffsetIsRefused) {
   ASSERT_LT(at, data);
   const auto with = [&](std::uint64_t offset) { return good.substr(0, at) + raw(offset) + good.substr(at + 8); };
   EXPECT_NO_THROW(parse(good));
-  expect_refused(with(33), GgufErrorCode::kCorrupt, "tensor 'b' lies at offset 33", "alignment 32");
-  expect_refused(with(32), GgufErrorCode::kCorrupt, "'a' and 'b' overlap");
-  expect_refused(with(96), GgufErrorCode::kTruncated, "tensor 'b'");
-  expect_refused(with(UINT64_MAX - 31), GgufErrorCode::kTruncated, "tensor 'b'");
+  expect_refused(with(33), GgufErrorCode::corrupt, "tensor 'b' lies at offset 33", "alignment 32");
+  expect_refused(with(32), GgufErrorCode::corrupt, "'a' and 'b' overlap");
+  expect_refused(with(96), GgufErrorCode::truncated, "tensor 'b'");
+  expect_refused(with(UINT64_MAX - 31), GgufErrorCode::truncated, "tensor 'b'");
 }
 
 TEST(Gguf, TruncationAtEveryHeaderByteIsRefused) {
@@ -273,7 +273,7 @@ TEST(Gguf, TruncationAtEveryHeaderByteIsRefused) {
       GgufFile::open(file.path());
       ADD_FAILURE() << "accepted at " << size;
     } catch (const GgufError& error) {
-      ASSERT_EQ(static_cast<int>(error.code()), static_cast<int>(GgufErrorCode::kTruncated))
+      ASSERT_EQ(static_cast<int>(error.code()), static_cast<int>(GgufErrorCode::truncated))
           << size << ": " << error.what();
     }
   }

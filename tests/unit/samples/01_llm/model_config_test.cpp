@@ -49,7 +49,7 @@ GgufWriter keys(const std::function<bool(GgufWriter&, const std::string&)>& repl
   number("llama.context_length", 256);
   if (!replaced(w, "llama.attention.layer_norm_rms_epsilon")) w.add("llama.attention.layer_norm_rms_epsilon", 1e-5f);
   replaced(w, "extra");
-  w.add_tensor("token_embd.weight", GgufTensorType::kF32, {64, 10}, std::vector<float>(640));
+  w.add_tensor("token_embd.weight", GgufTensorType::f32, {64, 10}, std::vector<float>(640));
   return w;
 }
 
@@ -96,34 +96,34 @@ TEST(ModelConfig, WrongKeysAreRefused) {
   for (const char* key :
        {"general.architecture", "llama.block_count", "llama.embedding_length", "llama.feed_forward_length",
         "llama.attention.head_count", "llama.context_length", "llama.attention.layer_norm_rms_epsilon"}) {
-    expect_refused(without(key), GgufErrorCode::kMissingTensor, key);
+    expect_refused(without(key), GgufErrorCode::missing_tensor, key);
   }
-  expect_refused(with("general.architecture", "gpt-oss"), GgufErrorCode::kUnsupported, "gpt-oss", "choose another");
-  expect_refused(with("llama.block_count", std::uint32_t{0}), GgufErrorCode::kCorrupt, "is 0");
-  expect_refused(with("llama.block_count", std::uint32_t{4000000000}), GgufErrorCode::kTooLarge, "4000000000", "1024");
-  expect_refused(with("llama.block_count", 1.0f), GgufErrorCode::kCorrupt, "llama.block_count");
-  expect_refused(with("llama.attention.head_count_kv", std::uint32_t{3}), GgufErrorCode::kCorrupt, "4 heads",
+  expect_refused(with("general.architecture", "gpt-oss"), GgufErrorCode::unsupported, "gpt-oss", "choose another");
+  expect_refused(with("llama.block_count", std::uint32_t{0}), GgufErrorCode::corrupt, "is 0");
+  expect_refused(with("llama.block_count", std::uint32_t{4000000000}), GgufErrorCode::too_large, "4000000000", "1024");
+  expect_refused(with("llama.block_count", 1.0f), GgufErrorCode::corrupt, "llama.block_count");
+  expect_refused(with("llama.attention.head_count_kv", std::uint32_t{3}), GgufErrorCode::corrupt, "4 heads",
                  "3 KV heads");
-  expect_refused(with("llama.attention.head_count", std::uint32_t{6}), GgufErrorCode::kCorrupt, "64", "6 heads");
-  expect_refused(with("llama.attention.layer_norm_rms_epsilon", -1.0f), GgufErrorCode::kCorrupt, "-1");
-  expect_refused(extra("llama.expert_count", std::uint32_t{8}), GgufErrorCode::kUnsupported, "8 experts");
-  expect_refused(extra("llama.rope.scaling.type", "yarn"), GgufErrorCode::kUnsupported, "yarn");
-  expect_refused(extra("llama.rope.dimension_count", std::uint32_t{8}), GgufErrorCode::kUnsupported,
+  expect_refused(with("llama.attention.head_count", std::uint32_t{6}), GgufErrorCode::corrupt, "64", "6 heads");
+  expect_refused(with("llama.attention.layer_norm_rms_epsilon", -1.0f), GgufErrorCode::corrupt, "-1");
+  expect_refused(extra("llama.expert_count", std::uint32_t{8}), GgufErrorCode::unsupported, "8 experts");
+  expect_refused(extra("llama.rope.scaling.type", "yarn"), GgufErrorCode::unsupported, "yarn");
+  expect_refused(extra("llama.rope.dimension_count", std::uint32_t{8}), GgufErrorCode::unsupported,
                  "RoPE dimensions 8");
-  expect_refused(extra("llama.vocab_size", std::uint32_t{11}), GgufErrorCode::kCorrupt, "11", "10 rows");
-  expect_refused(extra("llama.unused", std::uint32_t{1}), GgufErrorCode::kMissingTensor, "output_norm.weight", "again");
+  expect_refused(extra("llama.vocab_size", std::uint32_t{11}), GgufErrorCode::corrupt, "11", "10 rows");
+  expect_refused(extra("llama.unused", std::uint32_t{1}), GgufErrorCode::missing_tensor, "output_norm.weight", "again");
 }
 
 TEST(ModelConfig, WrongTensorsAreRefused) {
   GgufWriter bias = test::tiny_model({});
-  bias.add_tensor("blk.0.attn_q.bias", GgufTensorType::kF32, {64}, std::vector<float>(64));
-  expect_refused(bias, GgufErrorCode::kUnsupported, "blk.0.attn_q.bias");
+  bias.add_tensor("blk.0.attn_q.bias", GgufTensorType::f32, {64}, std::vector<float>(64));
+  expect_refused(bias, GgufErrorCode::unsupported, "blk.0.attn_q.bias");
   GgufWriter wide = test::tiny_model({});
-  wide.add_tensor("output.weight", GgufTensorType::kF32, {32, 300}, std::vector<float>(9600));
-  expect_refused(wide, GgufErrorCode::kCorrupt, "output.weight", "300 x 32", "300 x 64");
+  wide.add_tensor("output.weight", GgufTensorType::f32, {32, 300}, std::vector<float>(9600));
+  expect_refused(wide, GgufErrorCode::corrupt, "output.weight", "300 x 32", "300 x 64");
   GgufWriter embedding;
   embedding.add("general.architecture", "llama");
-  expect_refused(embedding, GgufErrorCode::kMissingTensor, "llama.block_count");
+  expect_refused(embedding, GgufErrorCode::missing_tensor, "llama.block_count");
 }
 
 TEST(KnownModels, HashOfKnownTextsIsThatOfTheStandard) {
@@ -143,7 +143,7 @@ TEST(KnownModels, NameOfAKnownModelDemandsItsBytes) {
     verify_known_model("folder/" + std::string(known.file_name), other, nullptr);
     ADD_FAILURE();
   } catch (const GgufError& error) {
-    EXPECT_EQ(error.code(), GgufErrorCode::kTruncated);
+    EXPECT_EQ(error.code(), GgufErrorCode::truncated);
     EXPECT_THAT(error.what(), AllOf(HasSubstr("1000 bytes"), HasSubstr("98362432"), HasSubstr("delete")));
   }
 }
@@ -169,7 +169,7 @@ TEST(KnownModels, AnyFlippedByteOfTheRealModelIsFound) {
         verify_known_model(name, bytes, nullptr);
         ADD_FAILURE() << "accepted with a flipped byte at " << at;
       } catch (const GgufError& error) {
-        EXPECT_EQ(error.code(), GgufErrorCode::kCorrupt);
+        EXPECT_EQ(error.code(), GgufErrorCode::corrupt);
         EXPECT_THAT(error.what(), AllOf(HasSubstr("SHA-256"), HasSubstr("fetch it again")));
       }
     }

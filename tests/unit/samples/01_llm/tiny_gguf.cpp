@@ -72,34 +72,34 @@ void encode_block(std::string& out, GgufTensorType type, const float* x) {
   const auto [low, high] = std::minmax_element(x, x + 32);
   const float amax = std::max(std::fabs(*low), std::fabs(*high));
   switch (type) {
-    case GgufTensorType::kQ4_0: {
+    case GgufTensorType::q4_0: {
       const float d = amax / 7.0f;
       out += raw(f16(d));
       pack_nibbles(out, x, [d](float v) { return clamp_round(d == 0 ? 8.0f : v / d + 8.0f, 0, 15); });
       break;
     }
-    case GgufTensorType::kQ4_1: {
+    case GgufTensorType::q4_1: {
       const float m = *low;
       const float d = (*high - m) / 15.0f;
       out += raw(f16(d)) + raw(f16(m));
       pack_nibbles(out, x, [d, m](float v) { return clamp_round(d == 0 ? 0.0f : (v - m) / d, 0, 15); });
       break;
     }
-    case GgufTensorType::kQ8_0: {
+    case GgufTensorType::q8_0: {
       const float d = amax / 127.0f;
       out += raw(f16(d));
       for (int j = 0; j < 32; ++j) out.push_back(static_cast<char>(d == 0 ? 0 : std::lround(x[j] / d)));
       break;
     }
-    case GgufTensorType::kMxfp4: {
+    case GgufTensorType::mxfp4: {
       const int exponent = amax == 0 ? -127 : static_cast<int>(std::ceil(std::log2(amax / 6.0f)));
       out.push_back(static_cast<char>(exponent + 127));
       pack_nibbles(out, x, [exponent](float v) { return nearest_e2m1(std::ldexp(v, -exponent)); });
       break;
     }
-    case GgufTensorType::kF32:
-    case GgufTensorType::kF16:
-    case GgufTensorType::kBf16:
+    case GgufTensorType::f32:
+    case GgufTensorType::f16:
+    case GgufTensorType::bf16:
       break;
   }
 }
@@ -186,21 +186,21 @@ void GgufWriter::add_raw(std::string_view key, GgufType type, std::string_view v
   metadata_ += text(key) + raw(static_cast<std::uint32_t>(type)) + std::string(value);
   ++metadata_count_;
 }
-void GgufWriter::add(std::string_view key, std::uint32_t value) { add_raw(key, GgufType::kUint32, raw(value)); }
-void GgufWriter::add(std::string_view key, float value) { add_raw(key, GgufType::kFloat32, raw(value)); }
+void GgufWriter::add(std::string_view key, std::uint32_t value) { add_raw(key, GgufType::uint32, raw(value)); }
+void GgufWriter::add(std::string_view key, float value) { add_raw(key, GgufType::float32, raw(value)); }
 void GgufWriter::add(std::string_view key, bool value) {
-  add_raw(key, GgufType::kBool, value ? "\1" : std::string_view("\0", 1));
+  add_raw(key, GgufType::boolean, value ? "\1" : std::string_view("\0", 1));
 }
-void GgufWriter::add(std::string_view key, std::string_view value) { add_raw(key, GgufType::kString, text(value)); }
+void GgufWriter::add(std::string_view key, std::string_view value) { add_raw(key, GgufType::string, text(value)); }
 void GgufWriter::add(std::string_view key, const std::vector<std::string>& values) {
-  std::string bytes = array_head(GgufType::kString, values.size());
+  std::string bytes = array_head(GgufType::string, values.size());
   for (const std::string& value : values) bytes += text(value);
-  add_raw(key, GgufType::kArray, bytes);
+  add_raw(key, GgufType::array, bytes);
 }
 void GgufWriter::add(std::string_view key, const std::vector<std::int32_t>& values) {
-  std::string bytes = array_head(GgufType::kInt32, values.size());
+  std::string bytes = array_head(GgufType::int32, values.size());
   for (const std::int32_t value : values) bytes += raw(value);
-  add_raw(key, GgufType::kArray, bytes);
+  add_raw(key, GgufType::array, bytes);
 }
 
 void GgufWriter::add_tensor(std::string_view name, std::uint32_t type, std::vector<std::uint64_t> dims,
@@ -217,7 +217,7 @@ std::string GgufWriter::bytes(std::size_t* out_data_offset) const {
   std::string metadata = metadata_;
   std::uint64_t count = metadata_count_;
   if (alignment != 32) {
-    metadata += text("general.alignment") + raw(static_cast<std::uint32_t>(GgufType::kUint32)) +
+    metadata += text("general.alignment") + raw(static_cast<std::uint32_t>(GgufType::uint32)) +
                 raw(static_cast<std::uint32_t>(alignment));
     ++count;
   }
@@ -239,11 +239,11 @@ std::string GgufWriter::bytes(std::size_t* out_data_offset) const {
 
 std::string encode(GgufTensorType type, const std::vector<float>& values) {
   std::string out;
-  if (type == GgufTensorType::kF32 || type == GgufTensorType::kF16 || type == GgufTensorType::kBf16) {
+  if (type == GgufTensorType::f32 || type == GgufTensorType::f16 || type == GgufTensorType::bf16) {
     for (const float value : values) {
-      if (type == GgufTensorType::kF32) out += raw(value);
-      if (type == GgufTensorType::kF16) out += raw(f16(value));
-      if (type == GgufTensorType::kBf16)
+      if (type == GgufTensorType::f32) out += raw(value);
+      if (type == GgufTensorType::f16) out += raw(f16(value));
+      if (type == GgufTensorType::bf16)
         out += raw(static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(value) + 0x8000u) >> 16));
     }
     return out;
@@ -275,7 +275,7 @@ GgufWriter tiny_model(const TinyModel& options) {
   const auto norm = [&](const std::string& name) {
     std::vector<float> values = normal_values(random, options.hidden, 0.1f);
     for (float& value : values) value += 1.0f;
-    file.add_tensor(name, GgufTensorType::kF32, {options.hidden}, values);
+    file.add_tensor(name, GgufTensorType::f32, {options.hidden}, values);
   };
   const std::uint64_t kv_rows = std::uint64_t{options.hidden} / options.heads * options.kv_heads;
   matrix("token_embd.weight", options.embedding, options.vocab, options.hidden);

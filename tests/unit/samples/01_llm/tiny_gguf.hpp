@@ -65,8 +65,8 @@ struct TinyModel {
   std::uint32_t context = 256;
   std::uint32_t vocab = 300;  ///< 3 control tokens, 256 bytes, the rest merges
   bool tied_head = true;
-  GgufTensorType matrices = GgufTensorType::kQ4_1;
-  GgufTensorType embedding = GgufTensorType::kQ8_0;
+  GgufTensorType matrices = GgufTensorType::q4_1;
+  GgufTensorType embedding = GgufTensorType::q8_0;
   std::uint64_t seed = 1;
 };
 
