@@ -26,6 +26,7 @@ std::uint64_t clock_ns(clockid_t clock) {
 }  // namespace
 
 const jal_chip_info& chip_info(Board& board) { return board.device.chip_info(); }
+uint64_t features(Board&) { return JAL_FEATURE_HOST_VA | JAL_FEATURE_EMULATED | JAL_FEATURE_NATIVE; }
 void* client_region(Board& board, uint32_t client, uint64_t* out_bytes) {
   return board.device.client_region(client, out_bytes);
 }
