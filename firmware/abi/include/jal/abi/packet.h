@@ -33,7 +33,9 @@
 #define JAL_PACKET_RESERVED_MASK 0x7fff0000u
 #define JAL_PACKET_LAP_BIT 0x80000000u
 #define JAL_PACKET_FLAG_OVERLAP 1u /* may start before the queue's previous packet has ended */
-#define JAL_PACKET_FLAG_MASK 1u
+#define JAL_PACKET_FLAG_AFTER_HOST 2u /* the client has waited for this queue since its previous packet: the host's latency passes
+                                         before this one starts. Set by what the program does, so modelled time stays exact */
+#define JAL_PACKET_FLAG_MASK 3u
 
 /* Typed views of the payload. In a packet the first field is p0, the 64-bit fields follow in p[0], p[1], ... */
 typedef struct jal_copy_payload {
@@ -124,6 +126,9 @@ JAL_PAYLOAD_VIEW(jal_idle_payload)
 #define JAL_QUEUES_PER_CLIENT 32u
 #define JAL_QUEUE_DEPTH_MIN 16u
 #define JAL_QUEUE_DEPTH_MAX 4096u
+/* Argument ring: blocks lie in publishing order, each at a multiple of JAL_ARGUMENT_ALIGN and never across the ring's end (what is
+ * left there is skipped). argument_head counts bytes used with the skips; the device returns a block by moving argument_tail past it
+ * once it has copied the arguments, before the dispatch runs. A block may be written once head - tail + its bytes fit the ring. */
 #define JAL_ARGUMENT_BYTES_MAX 4096u  /* of one dispatch */
 #define JAL_ARGUMENT_ALIGN 64u        /* of each dispatch's block in the ring */
 

@@ -85,8 +85,11 @@ JAL_ABI_SIZE(jal_chip_info, 192);
 #define JAL_MAILBOX_MODULE_UNLOAD 8u /* arg: module id */
 #define JAL_MAILBOX_CLOCK_QUERY 9u   /* result: device time ps */
 #define JAL_MAILBOX_ECHO 10u         /* result = arg: a test of the path */
+#define JAL_MAILBOX_EVENT_RESET 11u  /* arg: event index; its timeline starts again at 0, unpoisoned. The client uses it nowhere */
 
-/* On OUT_OF_DEVICE_MEMORY PAGES_ALLOC answers result: tightest slice, its largest free run in pages, its free pages, largest free pages of any slice. */
+/* On BAD_MODULE and other refusals MODULE_LOAD answers result: id of the error record that has the reason.
+ * On HOST_BUDGET PAGES_ALLOC answers result: budget bytes, budget used.
+ * On OUT_OF_DEVICE_MEMORY PAGES_ALLOC answers result: tightest slice, its largest free run in pages, its free pages, largest free pages of any slice. */
 
 typedef struct jal_mailbox_half {
   uint32_t sequence; /* written last, with release */

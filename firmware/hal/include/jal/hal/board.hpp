@@ -20,6 +20,9 @@ inline constexpr uint32_t kMaxClients = 16;
 /// Chip description from the model file; valid from reset.
 const jal_chip_info& chip_info(Board&);
 
+/// JAL_FEATURE_* that this board can offer.
+uint64_t features(Board&);
+
 /// The client region of an attached client slot, or nullptr. It stays mapped until the firmware has answered detach().
 void* client_region(Board&, uint32_t client, uint64_t* out_bytes);
 
