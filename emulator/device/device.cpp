@@ -15,6 +15,8 @@ Device::Device(const Model& model, HostBudget& budget, WorkerPool& workers, void
       meter_(model),
       trace_(options.index),
       copies_(model, hbm_, meter_, trace_) {
+  cores_ = std::make_unique<CoreCluster>(model_, hbm_, workers, trace_, text_,
+                                         CoreCluster::Options{options.sanitize, options.kernel_deadline_ns});
   std::memcpy(chip_info_.model, model.name.data(), std::min(model.name.size(), sizeof chip_info_.model - 1));
   chip_info_.uuid[0] = options.uuid[0];
   chip_info_.uuid[1] = options.uuid[1];

@@ -145,7 +145,15 @@ std::uint32_t Instance::step(std::uint32_t device) {
   Chip& chip = *chips_[device];
   const std::unique_lock lock(chip.lock, std::try_to_lock);
   if (!lock.owns_lock()) return JAL_STEP_BUSY;
-  return step_code(chip.control->step());
+  switch (chip.control->step()) {
+    case fw::StepResult::idle:
+      return JAL_STEP_IDLE;
+    case fw::StepResult::worked:
+      return JAL_STEP_WORKED;
+    case fw::StepResult::lost:
+      break;
+  }
+  return JAL_STEP_LOST;
 }
 
 void Instance::set_trace_sink(jal_trace_sink sink, void* user) {

@@ -70,7 +70,7 @@ class RawClient {
   bool step_until(Done&& done) {
     for (int i = 0; i < (1 << 20); ++i) {
       if (done()) return true;
-      step();
+      if (step() == JAL_STEP_BUSY) sched_yield();
     }
     return done();
   }
