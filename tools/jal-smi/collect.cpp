@@ -135,9 +135,12 @@ Sample collect() {
   sample.unix_ns = now_unix_ns();
   utsname names{};
   sample.host = uname(&names) == 0 ? names.nodename : "";
+  std::string dir;
   std::string error;
   // A directory that does not exist yet just holds no instance.
-  if (drv::runtime_dir(false, &sample.runtime_dir, &error) != JAL_OK) sample.runtime_dir = error;
+  sample.nothing_found = drv::runtime_dir(false, &dir, &error) != JAL_OK
+                             ? error
+                             : "nothing in " + dir + "; start a program that uses libjal, or set JAL_RUNTIME_DIR";
   const drv::Result<std::vector<drv::InstanceFile>> files = drv::list_instances();
   if (!files.ok()) {
     sample.error = files.code();

@@ -96,9 +96,7 @@ int main(int argc, char** argv) {
     return kPermission;
   }
   if (sample.instances.empty()) {
-    std::fprintf(stderr,
-                 "jal-smi: no running instance in %s; start a program that uses libjal, or set JAL_RUNTIME_DIR\n",
-                 sample.runtime_dir.c_str());
+    std::fprintf(stderr, "jal-smi: no running instance: %s\n", sample.nothing_found.c_str());
     code = kNoInstance;
   } else if (!device.empty() && !keep_device(&sample, device)) {
     std::fprintf(stderr, "jal-smi: no chip '%s'; jal-smi list shows them\n", device.c_str());

@@ -72,7 +72,7 @@ struct Instance {
 struct Sample {
   std::string host;
   std::uint64_t unix_ns = 0;
-  std::string runtime_dir;
+  std::string nothing_found;    ///< what to say when there is no instance: where it looked, what to do
   jal_status_t error = JAL_OK;  ///< the directory could not be read at all
   std::string error_text;
   std::vector<Instance> instances;
