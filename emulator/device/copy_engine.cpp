@@ -109,25 +109,24 @@ std::uint64_t CopyEngine::duration_ps(const hal::DmaRequest& request, const Side
   const std::uint64_t parts =
       request.slice_mask != 0 ? static_cast<std::uint64_t>(std::popcount(request.slice_mask)) : 1;
   const std::uint64_t total = request.bytes * parts;
-  std::uint64_t load[JAL_MAX_SLICES] = {};  // HBM bytes by slice
-  bool uses_host = false;
-  std::uint64_t noc = 0;  // bytes through the busiest router, between slices
-  for (const Side* side : {&dst, src}) {
-    if (side == nullptr) continue;
-    uses_host |= side->is_host;
-    for (std::uint32_t part = 0; !side->is_host && part < side->parts; ++part)
-      load[side->slice[part]] += total / side->parts;
-  }
-  if (src != nullptr && !src->is_host && !dst.is_host) {
-    const Side& linear = dst.parts < src->parts ? dst : *src;
-    const Side& other = &linear == &dst ? *src : dst;
-    for (std::uint32_t part = 0; part < other.parts; ++part) {
-      if (other.slice[part] != linear.slice[0]) noc += total / other.parts;
+  std::uint64_t slice_bytes = request.bytes;  // through the busiest slice
+  std::uint64_t noc_bytes = 0;                // through the busiest router, between slices
+  bool uses_host = dst.is_host;
+  if (src != nullptr) {
+    uses_host |= src->is_host;
+    if (dst.is_host && src->is_host) slice_bytes = 0;
+    if (!uses_host) {
+      // One range in one slice, and its counterpart in one or several slices, perhaps that one among them.
+      const Side& linear = dst.parts < src->parts ? dst : *src;
+      const Side& other = &linear == &dst ? *src : dst;
+      const auto* end = other.slice + other.parts;
+      const bool meets_itself = std::find(other.slice, end, linear.slice[0]) != end;
+      slice_bytes = total + (meets_itself ? request.bytes : 0);
+      noc_bytes = total - (meets_itself ? request.bytes : 0);
     }
   }
-  std::uint64_t time =
-      picoseconds(*std::max_element(load, load + JAL_MAX_SLICES), model_.hbm_bytes_per_second_per_slice);
-  time = std::max(time, picoseconds(noc, model_.noc_link_bytes_per_second));
+  std::uint64_t time = picoseconds(slice_bytes, model_.hbm_bytes_per_second_per_slice);
+  if (noc_bytes != 0) time = std::max(time, picoseconds(noc_bytes, model_.noc_link_bytes_per_second));
   if (uses_host) time = std::max(time, picoseconds(total, model_.host_link_bytes_per_second));
   return model_.copy_start_ps + time;
 }

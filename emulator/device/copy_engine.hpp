@@ -28,8 +28,8 @@ class CopyEngine {
   struct Side {
     bool is_host = false;
     std::uint32_t parts = 0;
-    std::byte* data[JAL_MAX_SLICES] = {};
-    std::uint32_t slice[JAL_MAX_SLICES] = {};
+    std::byte* data[JAL_MAX_SLICES];  // the first `parts`
+    std::uint32_t slice[JAL_MAX_SLICES];
   };
 
   std::int32_t resolve(const hal::DmaRequest& request, std::uint64_t address, bool walks, const char* role, Side& side,

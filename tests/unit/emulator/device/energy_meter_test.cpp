@@ -40,6 +40,19 @@ TEST_F(EnergyMeterTest, DynamicEnergyBeyond64BitsOfFemtojoules) {
   EXPECT_EQ(meter.read_nj(JAL_UNIT_HBM), static_cast<std::uint64_t>(Wide{UINT64_MAX} * 2 / 1'000'000));
 }
 
+TEST_F(EnergyMeterTest, ReadingOftenChangesNothing) {
+  EnergyMeter seldom(model);
+  for (std::uint64_t i = 1; i <= 5000; ++i) {
+    const std::uint64_t energy = i * 0x9e3779b97f4a7c15u >> (i % 60);
+    meter.add_fj(JAL_UNIT_MATRIX, energy);
+    seldom.add_fj(JAL_UNIT_MATRIX, energy);
+    meter.advance_ps(i);
+    seldom.advance_ps(i);
+    meter.read_nj(JAL_UNIT_MATRIX);
+  }
+  EXPECT_EQ(meter.read_nj(JAL_UNIT_MATRIX), seldom.read_nj(JAL_UNIT_MATRIX));
+}
+
 TEST_F(EnergyMeterTest, OrderDoesNotMatter) {
   EnergyMeter other(model);
   for (std::uint64_t i = 1; i <= 1000; ++i) meter.add_fj(JAL_UNIT_NOC, i * i * 977);
@@ -53,6 +66,8 @@ TEST(FixedPoint, TimeRoundsUpAndEnergyDown) {
   EXPECT_EQ(picoseconds(1, 1e9), 1000u);
   EXPECT_EQ(picoseconds(1, 3e12), 1u);
   EXPECT_EQ(picoseconds(1ull << 40, 240.6e9), 4569873764656u);  // ceil(2^40 * 1e12 / 240.6e9)
+  EXPECT_EQ(picoseconds(9'000'000, 240.6e9), 37406484u);        // 64 bits up to here
+  EXPECT_EQ(picoseconds(9'000'001, 240.6e9), 37406488u);
   EXPECT_EQ(femtojoules(3, 0.5), 1u);
   EXPECT_EQ(femtojoules(1ull << 50, 28000), (1ull << 50) * 28000);
 }
