@@ -91,7 +91,7 @@ jal_status_t api_open(const jal_instance_options* options, jal_instance** out, c
 }
 
 void api_close(jal_instance* instance) {
-  if (instance == nullptr) return;
+  if (instance == nullptr || instance->instance->is_abandoned()) return;
   {
     const std::lock_guard lock(live().mutex);
     std::erase(live().instances, instance->instance.get());

@@ -60,7 +60,7 @@ jal_status_t Instance::start(const Settings& settings, std::string* error) {
       *error = "the system gives no random bytes for a device's identity (getrandom)";
       return JAL_ERROR_INTERNAL;
     }
-    auto chip = std::make_unique<Chip>();
+    auto chip = std::make_unique<Chip>(index, settings.log_level);
     chip->device = std::make_unique<Device>(model_, budget_, workers_, telemetry_.page(index), options);
     chip->board.reset(new hal::Board{*chip->device});
     // Control's tables are large and mostly empty; in memory of its own they cost what is used.
@@ -71,6 +71,7 @@ jal_status_t Instance::start(const Settings& settings, std::string* error) {
     }
     chip->control.reset(new (memory) fw::Control(*chip->board));
     chip->control->boot();
+    chip->log.drain(*chip->device->log_ring());
     chips_.push_back(std::move(chip));
   }
   telemetry_.publish();
@@ -78,14 +79,6 @@ jal_status_t Instance::start(const Settings& settings, std::string* error) {
 }
 
 Instance::~Instance() {
-  if (is_abandoned_) {
-    // The parent's: memory shared with it or not inherited at all. What there is goes with this process.
-    for (auto& chip : chips_) {
-      (void)chip->control.release();
-      (void)chip->device.release();
-    }
-    return;
-  }
   for (std::uint32_t device = 0; device < chips_.size(); ++device) {
     for (std::uint32_t left = chips_[device]->clients; left != 0; left &= left - 1) {
       detach(device, static_cast<std::uint32_t>(std::countr_zero(left)));
@@ -121,6 +114,7 @@ jal_status_t Instance::attach(std::uint32_t device, void* region, std::uint64_t 
   }
   chip.device->set_client_region(client, region, region_bytes);
   const jal_status_t status = chip.control->attach(client);
+  chip.log.drain(*chip.device->log_ring());
   if (status != JAL_OK) {
     chip.device->set_client_region(client, nullptr, 0);
     *error = handshake_refusal(status, *static_cast<const jal_client_region*>(region));
@@ -136,6 +130,7 @@ void Instance::detach(std::uint32_t device, std::uint32_t client) {
   Chip& chip = *chips_[device];
   const std::lock_guard lock(chip.lock);
   chip.control->detach(client);
+  chip.log.drain(*chip.device->log_ring());
   chip.device->set_client_region(client, nullptr, 0);
   chip.clients &= ~(1u << client);
 }
@@ -145,7 +140,9 @@ std::uint32_t Instance::step(std::uint32_t device) {
   Chip& chip = *chips_[device];
   const std::unique_lock lock(chip.lock, std::try_to_lock);
   if (!lock.owns_lock()) return JAL_STEP_BUSY;
-  switch (chip.control->step()) {
+  const fw::StepResult result = chip.control->step();
+  chip.log.drain(*chip.device->log_ring());
+  switch (result) {
     case fw::StepResult::idle:
       return JAL_STEP_IDLE;
     case fw::StepResult::worked:

@@ -15,6 +15,7 @@
 #include "emulator/cores/worker_pool.hpp"
 #include "emulator/device/device.hpp"
 #include "emulator/hbm/host_budget.hpp"
+#include "emulator/instance/log_drain.hpp"
 #include "emulator/instance/settings.hpp"
 #include "emulator/instance/telemetry_file.hpp"
 #include "emulator/model/model.hpp"
@@ -41,17 +42,21 @@ class Instance {
   const std::string& telemetry_path() const { return telemetry_.path(); }
   void set_trace_sink(jal_trace_sink sink, void* user);
   const Model& model() const { return model_; }
-  /// In the child of a fork: lets go of the lock and never works again.
+  /// In the child of a fork: lets go of the lock and never works again. An abandoned instance is not destroyed: its
+  /// workers and its memory are the parent's.
   void abandon();
+  bool is_abandoned() const { return is_abandoned_; }
 
  private:
   struct ControlDeleter {
     void operator()(fw::Control* control) const;
   };
   struct Chip {
+    Chip(std::uint32_t index, std::uint32_t log_level) : log(index, log_level) {}
     std::unique_ptr<Device> device;
     std::unique_ptr<hal::Board> board;
     std::unique_ptr<fw::Control, ControlDeleter> control;
+    LogDrain log;
     std::mutex lock;
     std::uint32_t clients = 0;  // bit per slot in use
   };

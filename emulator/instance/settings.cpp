@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "driver/base/runtime_dir.hpp"
 #include "emulator/hbm/host_budget.hpp"
@@ -57,6 +58,15 @@ bool parse_sanitize(const std::string& text, std::uint32_t* out) {
     start = end + 1;
   }
   return true;
+}
+
+/// What libjal's log understands; libjal says what it does not.
+std::uint32_t log_level(const std::string& text) {
+  static constexpr const char* kLevels[] = {"off", "error", "warning", "info", "debug"};
+  for (std::uint32_t level = 0; level < std::size(kLevels); ++level) {
+    if (text == kLevels[level]) return level;
+  }
+  return 0;
 }
 
 std::uint32_t usable_cpus() {
@@ -131,6 +141,7 @@ jal_status_t read_settings(const jal_instance_options* options, Settings* out, s
     return refuse(error, "JAL_KERNEL_DEADLINE", deadline, "seconds, 0.001 to 1000000");
   }
   if (!model.empty()) settings.model = model;
+  settings.log_level = log_level(text_of(std::getenv("JAL_LOG")));
 
   if (given.device_count != 0) settings.device_count = given.device_count;
   if (given.model != nullptr) settings.model = given.model;

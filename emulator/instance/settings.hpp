@@ -21,6 +21,7 @@ struct Settings {
   std::uint32_t sanitize = 0;
   std::uint64_t host_budget_bytes = 0;
   std::uint64_t kernel_deadline_ns = 30'000'000'000;
+  std::uint32_t log_level = 0;  // JAL_LOG_LEVEL_* of firmware records to print; 0 = none
 };
 
 /// Fills *out from the options (nullptr: none) and the environment. OK, WRONG_STRUCT_SIZE, RESERVED_NOT_ZERO,

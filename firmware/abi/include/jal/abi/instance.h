@@ -25,7 +25,7 @@ typedef struct jal_instance_options {
   uint32_t sanitize;         /* JAL_SANITIZE_* bits or-ed with those of the environment */
   uint64_t host_budget_bytes; /* 0 = JAL_HOST_BUDGET, else 80 % of the cgroup limit or of the host's memory */
   uint64_t kernel_deadline_ns; /* 0 = JAL_KERNEL_DEADLINE (seconds), else 30 s; host time one dispatch may take */
-  const char* trace_path;    /* NULL = JAL_TRACE, else no trace */
+  const char* trace_path;    /* NULL: a trace is written by the client, from its trace sink; else UNIMPLEMENTED */
   uint64_t reserved[4];
 } jal_instance_options;
 
