@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -66,6 +68,25 @@ TEST(ExtentSpace, ReleasedGranuleIsNoLongerAccessible) {
   space.release(data, 2 * kMiB);
   EXPECT_DEATH(data[0] = std::byte{2}, "");
 }
+
+#ifndef __SANITIZE_ADDRESS__  // its shadow memory alone is above any limit of address space
+TEST(ExtentSpace, LimitOfAddressSpaceIsNamed) {
+  // In a child: a lowered limit stays for good.
+  EXPECT_EXIT(
+      {
+        rlimit limit{};
+        getrlimit(RLIMIT_AS, &limit);
+        limit.rlim_cur = 1ull << 30;
+        setrlimit(RLIMIT_AS, &limit);
+        ExtentSpace space(1ull << 40);
+        std::string error;
+        const bool refused = space.allocate(4096, &error) == nullptr;
+        std::fprintf(stderr, "%s", error.c_str());
+        _exit(refused ? 7 : 0);
+      },
+      ::testing::ExitedWithCode(7), "1.00 TiB of address space.*ulimit -v");
+}
+#endif
 
 TEST(ExtentSpace, ManyOwnersNeverSeeEachOthersBytes) {
   const std::uint64_t seed = std::random_device{}();
