@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "tests/unit/samples/01_llm/tiny_gguf.hpp"
 
@@ -147,6 +148,41 @@ TEST_F(Cache, UnusableFolderIsAWarningAndNoneIsSilent) {
   folder_.clear();
   EXPECT_FALSE(load(WeightFormat::bf16).block().empty());
   EXPECT_EQ(notices_, "");
+}
+
+TEST(WeightsOfTheRealModel, BytesAreThoseOfTheIndependentReference) {
+  const std::string model = test::real_model_path();
+  if (model.empty()) GTEST_SKIP() << "the real model is not there; tools/dev/fetch_model.py brings it";
+  const GgufFile file = GgufFile::open(model);
+  std::ifstream stream(std::string(JAL_REFERENCE_DIR) + "/weights_expected.json");
+  const nlohmann::json expected = nlohmann::json::parse(stream);
+  ASSERT_GE(expected.size(), 5u);
+  for (const auto& [name, hashes] : expected.items()) {
+    const GgufTensor* tensor = file.find_tensor(name);
+    ASSERT_NE(tensor, nullptr) << name;
+    std::vector<float> values(tensor->rows() * tensor->row_elements());
+    for (std::uint64_t r = 0; r < tensor->rows(); ++r) {
+      dequantize_row(*tensor, r, std::span(values).subspan(r * tensor->row_elements(), tensor->row_elements()));
+    }
+    EXPECT_EQ(hex(sha256({reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof(float)})),
+              hashes["f32"])
+        << name;
+    for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::mxfp8, WeightFormat::mxfp4}) {
+      const std::string key(name_of(format));
+      if (!hashes.contains(key)) continue;
+      const std::size_t code_bytes = code_row_bytes(format, tensor->row_elements()),
+                        scale_bytes = scale_row_bytes(format, tensor->row_elements());
+      std::vector<std::uint8_t> codes(code_bytes * tensor->rows()), scales(scale_bytes * tensor->rows());
+      for (std::uint64_t r = 0; r < tensor->rows(); ++r) {
+        quantize_row(format, std::span(values).subspan(r * tensor->row_elements(), tensor->row_elements()),
+                     &codes[r * code_bytes], scales.data() + r * scale_bytes);
+      }
+      EXPECT_EQ(hex(sha256(codes)), hashes[key]) << name << " " << key;
+      if (scale_bytes != 0) {
+        EXPECT_EQ(hex(sha256(scales)), hashes[key + "_scales"]) << name << " " << key;
+      }
+    }
+  }
 }
 
 TEST(CacheOfTheRealModel, SecondLoadIsQuick) {
