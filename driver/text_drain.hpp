@@ -1,0 +1,40 @@
+// What kernels print: takes whole records out of a client's text ring. Contract: jal/abi/session.h.
+//
+// What it is not: a printer; the sink is the caller's. Invariant: what the ring says is checked; a ring that
+// contradicts itself is skipped to its head, never followed. Threads: drain() from any; one at a time gets in, the
+// others leave it the work.
+#pragma once
+#include <jal/abi/session.h>
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <string>
+
+namespace jal::drv {
+
+class TextDrain {
+ public:
+  /// (core, text); core is UINT32_MAX for what no core said: "... records were lost".
+  using Sink = std::function<void(std::uint32_t core, const char* text, std::uint64_t bytes)>;
+
+  explicit TextDrain(jal_text_ring& ring) : ring_(ring) {}
+
+  /// Two loads; call it after every step.
+  bool has_text() const {
+    return std::atomic_ref(ring_.head).load(std::memory_order_acquire) !=
+           std::atomic_ref(ring_.tail).load(std::memory_order_relaxed);
+  }
+  void drain();
+  /// Waits for a running call of the old sink.
+  void set_sink(Sink sink);
+
+ private:
+  jal_text_ring& ring_;
+  std::mutex mutex_;
+  Sink sink_;
+  std::string text_;
+  std::uint64_t dropped_told_ = 0;
+};
+
+}  // namespace jal::drv
