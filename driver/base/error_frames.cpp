@@ -72,6 +72,11 @@ Status add_frame_formatted(Status status, fmt::string_view format, fmt::format_a
 const char* last_error_message() { return frames().text.c_str(); }
 jal_status_t last_error_status() { return frames().status; }
 
+MessageKeeper::~MessageKeeper() {
+  frames().status = status_;
+  frames().text.swap(text_);
+}
+
 const char* status_name(jal_status_t status) {
   const Row* found = row(status);
   return found != nullptr ? found->name : "UNKNOWN";

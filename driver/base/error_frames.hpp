@@ -31,6 +31,19 @@ Status add_frame(Status status, fmt::format_string<T...> format, T&&... argument
 const char* last_error_message();
 jal_status_t last_error_status();
 
+/// Keeps the thread's message over a clean-up that may fail itself.
+class MessageKeeper {
+ public:
+  MessageKeeper() : status_(last_error_status()), text_(last_error_message()) {}
+  ~MessageKeeper();
+  MessageKeeper(const MessageKeeper&) = delete;
+  MessageKeeper& operator=(const MessageKeeper&) = delete;
+
+ private:
+  const jal_status_t status_;
+  std::string text_;
+};
+
 /// "BUSY"; "OK"; "UNKNOWN".
 const char* status_name(jal_status_t status);
 const char* status_text(jal_status_t status);
