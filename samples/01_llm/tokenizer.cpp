@@ -182,6 +182,12 @@ void Tokenizer::read_vocabulary(const GgufFile& file) {
          fmt::format("has {} tokens (1 to {} are allowed) and {} token types; fetch or convert the file again",
                      tokens.count, kMaxVocab, types.count));
   }
+  const GgufTensor* embedding = file.find_tensor("token_embd.weight");
+  if (embedding != nullptr && embedding->rows() != tokens.count) {
+    fail(file, GgufErrorCode::corrupt,
+         fmt::format("has {} tokens, but 'token_embd.weight' has {} rows; fetch or convert the file again",
+                     tokens.count, embedding->rows()));
+  }
   vocab_ = tokens.strings;
   is_control_.assign(vocab_.size(), false);
   bytes_.reserve(8 * vocab_.size());

@@ -212,6 +212,12 @@ TEST(Tokenizer, WrongTablesAreRefused) {
   refused(
       "tokenizer.ggml.merges", [](GgufWriter& w) { w.add("tokenizer.ggml.merges", Strings{"ab"}); },
       GgufErrorCode::corrupt, "merge 0");
+  refused(
+      "",
+      [](GgufWriter& w) {
+        w.add_tensor("token_embd.weight", GgufTensorType::f32, {2, 5}, std::vector<float>(10));
+      },
+      GgufErrorCode::corrupt, "has 5 rows");
 }
 
 nlohmann::json read_json(const std::string& name) {
