@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "driver/error_record.hpp"
@@ -11,6 +12,9 @@ namespace jal::drv {
 namespace {
 
 std::atomic<std::uint64_t> g_generation{0};
+
+/// The contract's limit of one idle packet.
+constexpr std::uint64_t kIdleNsMax = 3600ull * 1'000'000'000;
 
 }  // namespace
 
@@ -103,10 +107,40 @@ jal_status_t Queue::make_argument_room(std::uint64_t new_head) {
       .code();
 }
 
-jal_status_t Queue::reserve(std::uint32_t bytes, void** out_block, std::uint64_t* out_word) {
+jal_status_t Queue::prepare() {
   const std::uint64_t number = published_.load(std::memory_order_relaxed);
   if (number - consumed_seen_ >= depth_ || is_poisoned()) {
     if (const jal_status_t status = make_room(); status != JAL_OK) return status;
+  }
+  if (session_.observed_ps() > observed_seen_ps_) catch_up();
+  return JAL_OK;
+}
+
+void Queue::catch_up() {
+  observed_seen_ps_ = session_.observed_ps();
+  // Behind packets that nobody has waited for the host's latency is hidden, and when they end is not known here.
+  if (waited_.load(std::memory_order_relaxed) < published_.load(std::memory_order_relaxed)) return;
+  next_flags_ = 0;
+  const std::uint64_t time_ps = control_.time_ps;
+  if (observed_seen_ps_ > time_ps) {
+    const jal_idle_payload payload = {0, std::min((observed_seen_ps_ - time_ps + 999) / 1000, kIdleNsMax), {}};
+    jal_packet packet = {};
+    jal_idle_payload_encode(&payload, &packet);
+    publish(JAL_PACKET_IDLE, packet);  // the ring is empty, so there is room
+  }
+  next_flags_ = JAL_PACKET_FLAG_AFTER_HOST << 8;
+}
+
+void Queue::note_waited(std::uint64_t number, std::uint64_t time_ps) {
+  session_.observe_ps(time_ps);
+  std::uint64_t known = waited_.load(std::memory_order_relaxed);
+  while (known < number && !waited_.compare_exchange_weak(known, number, std::memory_order_relaxed)) {
+  }
+}
+
+jal_status_t Queue::reserve(std::uint32_t bytes, void** out_block, std::uint64_t* out_word) {
+  if (needs_preparation()) {
+    if (const jal_status_t status = prepare(); status != JAL_OK) return status;
   }
   const std::uint64_t block = (std::uint64_t{bytes} + JAL_ARGUMENT_ALIGN - 1) / JAL_ARGUMENT_ALIGN * JAL_ARGUMENT_ALIGN;
   std::uint64_t at = argument_head_ & (argument_bytes_ - 1);
@@ -152,7 +186,7 @@ Status Queue::wait(std::uint64_t deadline_ns) {
                 session_.device(), completed(), target);
   }
   if (!waited.ok()) return session_.lost();
-  note_waited();
+  note_waited(target, control_.time_ps);
   return failure();
 }
 
@@ -162,7 +196,7 @@ Status Queue::query() {
     const std::uint32_t result = session_.step();
     if (completed() < target) return result == JAL_STEP_LOST ? session_.lost() : Status(JAL_ERROR_NOT_READY);
   }
-  note_waited();
+  note_waited(target, control_.time_ps);
   return failure();
 }
 

@@ -35,11 +35,10 @@ class Queue {
 
   /// Publishes one packet: `header` has type and flags, `packet` all the rest. QUEUE_FULL, QUEUE_POISONED, DEVICE_LOST.
   jal_status_t push(std::uint32_t header, const jal_packet& packet) {
-    std::uint64_t number = published_.load(std::memory_order_relaxed);
-    if (number - consumed_seen_ >= depth_ || is_poisoned()) [[unlikely]] {
-      if (const jal_status_t status = make_room(); status != JAL_OK) return status;
+    if (needs_preparation()) [[unlikely]] {
+      if (const jal_status_t status = prepare(); status != JAL_OK) return status;
     }
-    publish(number, header, packet);
+    publish(header, packet);
     return JAL_OK;
   }
 
@@ -50,7 +49,7 @@ class Queue {
   void push_reserved(std::uint32_t header, const jal_packet& packet) {
     argument_head_ = reserved_head_;
     control_.argument_head = argument_head_;
-    publish(published_.load(std::memory_order_relaxed), header, packet);
+    publish(header, packet);
   }
 
   Session& session() const { return session_; }
@@ -76,21 +75,29 @@ class Queue {
   /// The failure as a Status with a message; OK if there is none.
   Status failure() const;
 
-  /// The program has waited for this queue: the host's latency passes before its next packet.
-  void note_waited() { has_waited_.store(true, std::memory_order_relaxed); }
+  /// This thread has seen that the first `number` packets are done, at device time `time_ps`: what it enqueues from
+  /// here on, on any queue of the device, starts after that and the host's latency. Waits do this themselves; it is for
+  /// waits on events. Set only by what the program does, so modelled time does not depend on the host.
+  void note_waited(std::uint64_t number, std::uint64_t time_ps);
 
  private:
   Queue(Session& session, std::uint32_t index, const QueueOptions& options);
 
-  void publish(std::uint64_t number, std::uint32_t header, const jal_packet& packet) {
+  bool needs_preparation() const {
+    return published_.load(std::memory_order_relaxed) - consumed_seen_ >= depth_ || is_poisoned() ||
+           session_.observed_ps() > observed_seen_ps_;
+  }
+  /// Makes room for a packet; then lets the queue's time catch up with what this thread has observed.
+  jal_status_t prepare();
+  void catch_up();
+  void publish(std::uint32_t header, const jal_packet& packet) {
+    const std::uint64_t number = published_.load(std::memory_order_relaxed);
     jal_packet& slot = ring_[number & (depth_ - 1)];
     std::memcpy(reinterpret_cast<char*>(&slot) + sizeof slot.header,
                 reinterpret_cast<const char*>(&packet) + sizeof slot.header, sizeof slot - sizeof slot.header);
+    header |= next_flags_;
+    next_flags_ = 0;
     if ((number & depth_) == 0) header |= JAL_PACKET_LAP_BIT;
-    if (has_waited_.load(std::memory_order_relaxed)) [[unlikely]] {
-      has_waited_.store(false, std::memory_order_relaxed);
-      if (number != 0) header |= JAL_PACKET_FLAG_AFTER_HOST << 8;
-    }
     // Pairs with the firmware's acquire of the header: the packet and its arguments are there.
     std::atomic_ref(slot.header).store(header, std::memory_order_release);
     std::atomic_ref(control_.published).store(number + 1, std::memory_order_release);
@@ -109,7 +116,9 @@ class Queue {
   jal_queue_control& control_;
   std::atomic<std::uint64_t> published_{0};
   std::uint64_t consumed_seen_ = 0;
-  std::atomic<bool> has_waited_{false};
+  std::atomic<std::uint64_t> waited_{0};  // packets that a thread has waited for
+  std::uint64_t observed_seen_ps_ = 0;    // of Session::observed_ps, what this queue's time has caught up with
+  std::uint32_t next_flags_ = 0;          // header flags of the next packet
   unsigned char* const arguments_;
   const std::uint64_t argument_bytes_;
   std::uint64_t argument_head_ = 0;

@@ -20,6 +20,8 @@ constexpr std::uint64_t kPage = 4096;
 
 constexpr std::uint64_t round_up_page(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
+std::atomic<std::uint64_t> g_sessions{0};
+
 void cpu_relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -41,6 +43,16 @@ void Backoff::pause() {
   }
   if (round_ < kSpinRounds + kYieldRounds + 6) ++round_;
 }
+
+constinit thread_local Session::Observed Session::t_observed[kObservedSlots] = {};
+
+Session::Session(Instance& instance, std::uint32_t device, jal_client_region* region)
+    : instance_(instance),
+      api_(instance.api()),
+      device_(device),
+      id_(g_sessions.fetch_add(1, std::memory_order_relaxed) + 1),
+      region_(region),
+      text_(region->text, device) {}
 
 std::uint64_t Session::ring_offset(std::uint32_t index) {
   return round_up_page(sizeof(jal_client_region)) + std::uint64_t{index} * (kRingBytesMax + kArgumentRingBytesMax);

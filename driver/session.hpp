@@ -91,6 +91,15 @@ class Session {
 
   TextDrain& text() { return text_; }
 
+  /// Device time that this thread has seen by waiting; 0 if it never waited for this device.
+  std::uint64_t observed_ps() const {
+    const Observed& mine = t_observed[device_ % kObservedSlots];
+    return mine.session == id_ ? mine.time_ps : 0;
+  }
+  void observe_ps(std::uint64_t time_ps) const {
+    if (time_ps > observed_ps()) t_observed[device_ % kObservedSlots] = {id_, time_ps};
+  }
+
   /// The part of the region that belongs to queue `index`: its ring and its argument ring.
   static constexpr std::uint64_t kRingBytesMax = JAL_QUEUE_DEPTH_MAX * sizeof(jal_packet);
   static constexpr std::uint64_t kArgumentRingBytesMax = 1u << 20;
@@ -102,12 +111,19 @@ class Session {
   void return_queue_index(std::uint32_t index);
 
  private:
-  Session(Instance& instance, std::uint32_t device, jal_client_region* region)
-      : instance_(instance), api_(instance.api()), device_(device), region_(region), text_(region->text) {}
+  Session(Instance& instance, std::uint32_t device, jal_client_region* region);
+
+  static constexpr std::uint32_t kObservedSlots = 8;  // devices of an instance
+  struct Observed {
+    std::uint64_t session = 0;
+    std::uint64_t time_ps = 0;
+  };
+  static constinit thread_local Observed t_observed[kObservedSlots];
 
   Instance& instance_;
   const jal_instance_api& api_;
   const std::uint32_t device_;
+  const std::uint64_t id_;
   jal_client_region* const region_;
   jal_attachment* attachment_ = nullptr;
   jal_chip_info chip_ = {};

@@ -2,6 +2,7 @@
 #include "driver/text_drain.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 namespace jal::drv {
@@ -36,15 +37,25 @@ void TextDrain::drain() {
     tail += padded;
     // Pairs with the device's acquire of tail: these bytes may be overwritten.
     std::atomic_ref(ring_.tail).store(tail, std::memory_order_release);
-    if (sink_) sink_(header[1], text_.data(), text_.size());
+    deliver(header[1], text_);
   }
   std::atomic_ref(ring_.tail).store(head, std::memory_order_release);
   const std::uint64_t dropped = std::atomic_ref(ring_.dropped).load(std::memory_order_relaxed);
   if (dropped != dropped_told_) {
     const std::string words = std::to_string(dropped - dropped_told_) + " records of text found no room and were lost";
     dropped_told_ = dropped;
-    if (sink_) sink_(UINT32_MAX, words.data(), words.size());
+    deliver(UINT32_MAX, words);
   }
+}
+
+void TextDrain::deliver(std::uint32_t core, const std::string& text) const {
+  if (sink_) return sink_(core, text.data(), text.size());
+  // One write a record, so that lines of several threads and processes stay whole; its own newline is not doubled.
+  std::string line =
+      "device " + std::to_string(device_) + (core == UINT32_MAX ? "" : " core " + std::to_string(core)) + ": ";
+  line += text;
+  if (line.back() != '\n') line += '\n';
+  (void)std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void TextDrain::set_sink(Sink sink) {

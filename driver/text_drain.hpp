@@ -1,8 +1,8 @@
 // What kernels print: takes whole records out of a client's text ring. Contract: jal/abi/session.h.
 //
-// What it is not: a printer; the sink is the caller's. Invariant: what the ring says is checked; a ring that
-// contradicts itself is skipped to its head, never followed. Threads: drain() from any; one at a time gets in, the
-// others leave it the work.
+// Without a sink the text goes to standard error, a line a record. What it is not: a log. Invariant: what the ring says
+// is checked; a ring that contradicts itself is skipped to its head, never followed. Threads: drain() from any; one at
+// a time gets in, the others leave it the work.
 #pragma once
 #include <jal/abi/session.h>
 
@@ -18,7 +18,8 @@ class TextDrain {
   /// (core, text); core is UINT32_MAX for what no core said: "... records were lost".
   using Sink = std::function<void(std::uint32_t core, const char* text, std::uint64_t bytes)>;
 
-  explicit TextDrain(jal_text_ring& ring) : ring_(ring) {}
+  /// `device` is for the lines on standard error: "device 0 core 3: ...".
+  TextDrain(jal_text_ring& ring, std::uint32_t device) : ring_(ring), device_(device) {}
 
   /// Two loads; call it after every step.
   bool has_text() const {
@@ -26,11 +27,14 @@ class TextDrain {
            std::atomic_ref(ring_.tail).load(std::memory_order_relaxed);
   }
   void drain();
-  /// Waits for a running call of the old sink.
+  /// Empty: standard error. Waits for a running call of the old sink.
   void set_sink(Sink sink);
 
  private:
+  void deliver(std::uint32_t core, const std::string& text) const;
+
   jal_text_ring& ring_;
+  const std::uint32_t device_;
   std::mutex mutex_;
   Sink sink_;
   std::string text_;

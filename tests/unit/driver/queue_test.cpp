@@ -33,7 +33,6 @@ class QueueTest : public ChipTest {
     jal_copy_payload_encode(&payload, &packet);
     return packet;
   }
-  void TearDown() override { ChipTest::TearDown(); }
 };
 
 TEST_F(QueueTest, PushManyLapsCompletesEveryPacket) {
@@ -152,6 +151,55 @@ TEST_F(QueueTest, WaitPastTheDeadlineReturnsTimeoutAndTheWorkGoesOn) {
   signal.signal_value = 1;
   ASSERT_EQ(other->push(JAL_PACKET_EVENT_SIGNAL, signal), JAL_OK);
   EXPECT_TRUE(waiting->wait(soon()).ok());
+}
+
+std::uint64_t time_of(Queue& queue, Session& session) { return session.region().queues[queue.index()].time_ps; }
+
+jal_packet idle(std::uint64_t ns) {
+  const jal_idle_payload payload = {0, ns, {}};
+  jal_packet packet = {};
+  jal_idle_payload_encode(&payload, &packet);
+  return packet;
+}
+
+TEST_F(QueueTest, WorkEnqueuedAfterAWaitStartsAfterItOnAnyQueue) {
+  const auto first = make(), second = make();
+  ASSERT_EQ(first->push(JAL_PACKET_IDLE, idle(5000)), JAL_OK);
+  ASSERT_TRUE(first->wait(soon()).ok());
+  const std::uint64_t seen = time_of(*first, *session_);
+  EXPECT_GE(seen, 5'000'000u);
+  ASSERT_EQ(second->push(JAL_PACKET_COUNT, count(1)), JAL_OK);
+  ASSERT_TRUE(second->wait(soon()).ok());
+  EXPECT_GT(time_of(*second, *session_), seen);
+}
+
+TEST_F(QueueTest, WorkOfAThreadThatDidNotWaitOverlaps) {
+  const auto first = make(), second = make();
+  ASSERT_EQ(first->push(JAL_PACKET_IDLE, idle(5000)), JAL_OK);
+  ASSERT_TRUE(first->wait(soon()).ok());
+  std::thread([&] {
+    ASSERT_EQ(second->push(JAL_PACKET_COUNT, count(1)), JAL_OK);
+    ASSERT_TRUE(second->wait(soon()).ok());
+  }).join();
+  EXPECT_LT(time_of(*second, *session_), time_of(*first, *session_));
+}
+
+TEST_F(QueueTest, ModelledTimeIsTheSameHoweverOftenTheHostLooks) {
+  const auto run = [&](int looks) {
+    const auto queue = make();
+    std::thread([&] {
+      for (int i = 0; i < 10; ++i) {
+        ASSERT_EQ(queue->push(JAL_PACKET_IDLE, idle(100)), JAL_OK);
+        ASSERT_EQ(queue->push(JAL_PACKET_COUNT, count(1)), JAL_OK);
+        for (int n = 0; n < looks; ++n) (void)session_->step();
+        ASSERT_TRUE(queue->wait(soon()).ok());
+      }
+    }).join();
+    return time_of(*queue, *session_);
+  };
+  const std::uint64_t once = run(0);
+  EXPECT_EQ(run(5), once);
+  EXPECT_EQ(run(50), once);
 }
 
 TEST_F(QueueTest, ThreadsDriveTheirOwnQueuesAtOnce) {
