@@ -80,7 +80,7 @@ Status Event::query(bool drive) {
     code = look();
     if (code == JAL_ERROR_NOT_READY && result == JAL_STEP_LOST) return device_.session().lost();
   }
-  return explain(code);
+  return finish_wait(code);
 }
 
 Status Event::synchronize(std::uint64_t deadline_ns) {
@@ -97,7 +97,14 @@ Status Event::synchronize(std::uint64_t deadline_ns) {
                 device_.index());
   }
   if (!status.ok()) return device_.session().lost();
-  return explain(code);
+  return finish_wait(code);
+}
+
+Status Event::finish_wait(jal_status_t code) {
+  if (code != JAL_OK) return explain(code);
+  // What this thread enqueues from here on comes after the event, in device time as well.
+  device_.session().observe_ps(std::atomic_ref(mirror().end_ps).load(std::memory_order_acquire));
+  return {};
 }
 
 Status Event::enqueue_wait(Stream& stream) {

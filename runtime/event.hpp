@@ -40,6 +40,7 @@ class Event {
   /// Bare code: OK, NOT_READY, EVENT_NOT_RECORDED, UPSTREAM_FAILED.
   jal_status_t look();
   Status explain(jal_status_t code);
+  Status finish_wait(jal_status_t code);
 
   Device& device_;
   std::atomic<std::uint32_t> index_{JAL_EVENT_NONE};
