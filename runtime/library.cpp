@@ -15,6 +15,7 @@
 #include "runtime/memory.hpp"
 #include "runtime/module.hpp"
 #include "runtime/stream.hpp"
+#include "runtime/trace/trace.hpp"
 
 namespace jal::rt {
 
@@ -47,6 +48,7 @@ void watch_forks() {
         [] {
           if (g_library.exchange(nullptr) != nullptr) g_is_forked = true;
           HandleTable::enter_child();
+          Trace::abandon();
           handles().unlock_after_fork();
           library_mutex().unlock();
         });
@@ -103,6 +105,12 @@ Status Library::open(const InitOptions& options, const jal_instance_api* api) {
   if (!instance.ok()) return add_frame(instance.status(), "initialising libjal");
   library->instance_ = std::move(*instance);
   library->devices_.resize(library->instance_->device_count());
+  std::string trace_path = options.trace_path;
+  if (const char* set = std::getenv("JAL_TRACE"); trace_path.empty() && set != nullptr) trace_path = set;
+  if (!trace_path.empty()) {
+    const Status started = Trace::start(*library->instance_, trace_path);
+    if (!started.ok()) return add_frame(started, "initialising libjal");
+  }
   g_is_forked = false;
   g_library.store(library.release(), std::memory_order_release);
   return {};
@@ -120,6 +128,8 @@ Status Library::shutdown() {
 
 Library::~Library() {
   if (instance_ == nullptr) return;
+  if (Trace::is_running() && !Trace::stop(nullptr).ok())
+    drv::log(drv::LogLevel::error, "{}", drv::last_error_message());
   // Streams go before what their pending work uses; a module owns its kernels.
   const std::vector<HandleTable::Live> live = handles().live();
   for (const Kind kind : {Kind::stream, Kind::event, Kind::kernel, Kind::module, Kind::memory, Kind::device}) {
