@@ -65,6 +65,9 @@ std::int32_t CopyEngine::resolve(const hal::DmaRequest& request, std::uint64_t a
     side.is_host = true;
     side.parts = 1;
     side.data[0] = host_pointer(address);
+    if (side.data[0] == nullptr) {
+      return refuse(request, JAL_ERROR_BAD_ADDRESS, address, role, "is the host's null pointer", fault);
+    }
     return JAL_OK;
   }
   if (JAL_ADDRESS_SPACE(address) != JAL_SPACE_HBM) {
@@ -112,9 +115,9 @@ std::uint64_t CopyEngine::duration_ps(const hal::DmaRequest& request, const Side
   std::uint64_t slice_bytes = request.bytes;  // through the busiest slice
   std::uint64_t noc_bytes = 0;                // through the busiest router, between slices
   bool uses_host = dst.is_host;
+  if (dst.is_host && (src == nullptr || src->is_host)) slice_bytes = 0;
   if (src != nullptr) {
     uses_host |= src->is_host;
-    if (dst.is_host && src->is_host) slice_bytes = 0;
     if (!uses_host) {
       // One range in one slice, and its counterpart in one or several slices, perhaps that one among them.
       const Side& linear = dst.parts < src->parts ? dst : *src;
@@ -146,12 +149,13 @@ void CopyEngine::charge(const hal::DmaRequest& request, const Side& dst, const S
   // Paths over the NoC. The host interface and the copy engine sit at core 0's corner: an assumption, as a floor plan's
   // edge.
   std::uint64_t byte_hops = 0;
-  if (src == nullptr || src->is_host != dst.is_host) {
-    const Side& hbm = dst.is_host ? *src : dst;
-    for (std::uint32_t part = 0; !hbm.is_host && part < hbm.parts; ++part) {
+  const bool to_hbm = !dst.is_host, from_hbm = src != nullptr && !src->is_host;
+  if (to_hbm != from_hbm) {
+    const Side& hbm = from_hbm ? *src : dst;
+    for (std::uint32_t part = 0; part < hbm.parts; ++part) {
       byte_hops += total / hbm.parts * (hops(0, hbm.slice[part]) + 1);
     }
-  } else if (!dst.is_host) {
+  } else if (to_hbm) {
     const std::uint32_t pairs = std::max(dst.parts, src->parts);
     for (std::uint32_t part = 0; part < pairs; ++part) {
       byte_hops += total / pairs * hops(src->slice[src->parts > 1 ? part : 0], dst.slice[dst.parts > 1 ? part : 0]);
@@ -196,8 +200,9 @@ std::int32_t CopyEngine::run(const hal::DmaRequest& request, hal::DmaResult& out
     if (request.fill) {
       fill(dst.data[part], request.pattern, bytes);
     } else {
-      std::memmove(dst.parts > 1 ? dst.data[part] : dst.data[0] + linear,
-                   src.parts > 1 ? src.data[part] : src.data[0] + linear, bytes);
+      std::byte* to = dst.parts > 1 ? dst.data[part] : dst.data[0] + linear;
+      const std::byte* from = src.parts > 1 ? src.data[part] : src.data[0] + linear;
+      std::memmove(to, from, bytes);  // NOLINT(clang-analyzer-core.NonNullParamChecker): resolve() has set every part
     }
     part += run;
   }

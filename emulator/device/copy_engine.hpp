@@ -26,6 +26,10 @@ class CopyEngine {
  private:
   /// One end of a transfer: host memory, or up to one range in each slice, in the order of the linear side.
   struct Side {
+    Side() {  // the arrays' other elements are never read, and zeroing them costs as much as a small copy
+      data[0] = nullptr;
+      slice[0] = 0;
+    }
     bool is_host = false;
     std::uint32_t parts = 0;
     std::byte* data[JAL_MAX_SLICES];  // the first `parts`

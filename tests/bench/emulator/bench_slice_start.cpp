@@ -66,9 +66,11 @@ struct Sample {
 bool measure(unsigned devices, int rounds, Sample* out) {
   for (int round = 0; round < rounds; ++round) {
     FILE* pipe = popen((own_path() + " --child " + std::to_string(devices)).c_str(), "r");
-    double ms = 0;
-    long kib = 0;
-    const bool good = pipe != nullptr && std::fscanf(pipe, "%lf %ld", &ms, &kib) == 2;
+    char line[64] = "";
+    const bool good = pipe != nullptr && std::fgets(line, sizeof line, pipe) != nullptr;
+    char* rest = line;
+    const double ms = std::strtod(line, &rest);
+    const long kib = std::strtol(rest, nullptr, 10);
     if (pipe == nullptr || pclose(pipe) != 0 || !good) return false;
     out->ms.push_back(ms);
     out->mib.push_back(static_cast<double>(kib) / 1024);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <jal/abi/status.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -129,6 +130,20 @@ TEST_F(CopyEngineTest, FillRepeatsThePatternInEverySlice) {
   }
 }
 
+TEST_F(CopyEngineTest, HostMemoryAloneTakesTheLinkAndNoHbm) {
+  std::vector<unsigned char> in = counting(4096), out(4096);
+  ASSERT_EQ(run(request(at(out.data()), at(in.data()), 4096)), JAL_OK) << fault.text;
+  EXPECT_EQ(in, out);
+  EXPECT_EQ(result.end_ps - result.begin_ps, model.copy_start_ps + picoseconds(4096, 57.6e9));
+  hal::DmaRequest fill = request(at(out.data()), 0, 4096);
+  fill.fill = true;
+  fill.pattern = 0x05050505;
+  ASSERT_EQ(run(fill), JAL_OK) << fault.text;
+  EXPECT_EQ(std::count(out.begin(), out.end(), 5), 4096);
+  EXPECT_EQ(meter->read_nj(JAL_UNIT_HBM), 0u);
+  EXPECT_EQ(meter->read_nj(JAL_UNIT_NOC), 0u);
+}
+
 TEST_F(CopyEngineTest, RefusalsNameTheRangeAndMoveNothing) {
   map(0b0001, 2, 4096);
   map(0b0010, 2, 4096, kClient + 1);
@@ -144,6 +159,8 @@ TEST_F(CopyEngineTest, RefusalsNameTheRangeAndMoveNothing) {
   EXPECT_THAT(fault.text, HasSubstr("is not allocated"));
   EXPECT_EQ(run(request(at(in.data()), JAL_ADDRESS_HBM(1, 2 * kPage), 4)), JAL_ERROR_FOREIGN_ADDRESS);
   EXPECT_EQ(run(request(at(in.data()), JAL_ADDRESS_HBM(77, 0), 4)), JAL_ERROR_BAD_ADDRESS);
+  EXPECT_EQ(run(request(at(nullptr), JAL_ADDRESS_HBM(0, 2 * kPage), 4)), JAL_ERROR_BAD_ADDRESS);
+  EXPECT_THAT(fault.text, HasSubstr("null pointer"));
   EXPECT_EQ(run(request(0x1234, at(in.data()), 4)), JAL_ERROR_BAD_ADDRESS);
   EXPECT_THAT(fault.text, HasSubstr("neither HBM nor host"));
   EXPECT_EQ(run(request(JAL_ADDRESS_HBM(0, 2 * kPage), at(in.data()), UINT64_MAX)), JAL_ERROR_BAD_ADDRESS);
