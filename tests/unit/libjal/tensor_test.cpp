@@ -135,7 +135,7 @@ TEST_F(Tensors, RandomFactorsHoldTheDefinedElements) {
       factors.push_back({dim, JAL_PLACE_SLICE, 2});
       if (dim >= 0) covered[dim] *= 2;
     }
-    if (pick(0, 3) == 0) factors.push_back({-1, JAL_PLACE_LINEAR, 2});
+    if (factors.size() < JAL_TENSOR_FACTORS && pick(0, 3) == 0) factors.push_back({-1, JAL_PLACE_LINEAR, 2});
     std::shuffle(factors.begin(), factors.end(), random);
     for (std::uint32_t d = 0; d < info.ndim; ++d) info.dims[d] = pick(1, static_cast<std::uint32_t>(covered[d]));
     info.nfactors = static_cast<std::uint32_t>(factors.size());
