@@ -1,0 +1,311 @@
+// Collectives inside a chip: the verb, and what the last member does for all.
+//
+// Bits: reductions and softmax merges follow the bracket over the members' order or the leaves' places
+// (docs/engine_numerics.md), so they do not depend on who computes or on how the leaves are spread. Time: completion =
+// latest arrival + latency + bytes / rate, the same for all members; the network carries what each member receives.
+#include <jal/abi/status.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "emulator/cores/verb_scope.hpp"
+#include "emulator/cores/verbs.hpp"
+#include "emulator/engines/engines.hpp"
+
+namespace jal::emu {
+namespace {
+
+struct Best {
+  float value;
+  std::uint32_t index;
+};
+
+std::uint64_t merge_result_bytes(const jal_coll_op& op) { return 4ull * op.slots * op.rows * op.head_dim; }
+std::uint64_t merge_item_bytes(const jal_coll_op& op) { return 4ull * op.rows * (op.head_dim + 2); }
+
+/// What a member's own operation needs, whatever the others do. Empty: legal.
+std::string check_own(const CoreState& core, const jal_coll_op& op) {
+  const std::uint64_t everybody = core.count >= 64 ? ~0ull : (1ull << core.count) - 1;
+  if ((op.group >> core.index & 1) == 0 || (op.group & ~everybody) != 0) {
+    return fmt::format("collective: group {:#x} must hold the caller (rank {}) and only ranks below {}", op.group,
+                       core.index, core.count);
+  }
+  switch (op.kind) {
+    case JAL_COLL_BARRIER:
+      return {};
+    case JAL_COLL_BROADCAST:
+      if (op.root >= 64 || (op.group >> op.root & 1) == 0)
+        return fmt::format("broadcast: root {} is not in the group {:#x}", op.root, op.group);
+      return {};
+    case JAL_COLL_ALLGATHER:
+      if (op.outer == 0 || op.src.bytes % op.outer != 0)
+        return fmt::format("allgather: {} bytes in {} rows", op.src.bytes, op.outer);
+      return {};
+    case JAL_COLL_ALLREDUCE:
+    case JAL_COLL_REDUCE:
+      if (op.op < JAL_REDUCE_SUM || op.op > JAL_REDUCE_ARGMAX ||
+          op.src.bytes % (op.op == JAL_REDUCE_ARGMAX ? 8 : 4) != 0) {
+        return fmt::format("reduce: operation {} over {} bytes", op.op, op.src.bytes);
+      }
+      if (op.kind == JAL_COLL_REDUCE && (op.root >= 64 || (op.group >> op.root & 1) == 0))
+        return fmt::format("reduce: root {} is not in the group {:#x}", op.root, op.group);
+      return {};
+    case JAL_COLL_MERGE:
+      if (op.slots == 0 || op.rows == 0 || op.head_dim == 0 || op.leaf_count == 0 || op.leaf_stride < op.leaf_count ||
+          (op.items > 0 && op.leaf == nullptr) || op.src.bytes < op.items * merge_item_bytes(op) ||
+          op.dst.bytes != merge_result_bytes(op)) {
+        return fmt::format(
+            "merge: {} items in {} bytes, {} slots of {} leaves (stride {}), {} rows of {}, result {} bytes", op.items,
+            op.src.bytes, op.slots, op.leaf_count, op.leaf_stride, op.rows, op.head_dim, op.dst.bytes);
+      }
+      for (std::uint32_t i = 0; i < op.items; ++i) {
+        if (op.leaf[i] / op.leaf_stride >= op.slots || op.leaf[i] % op.leaf_stride >= op.leaf_count)
+          return fmt::format("merge: leaf {} is outside {} slots of {} leaves", op.leaf[i], op.slots, op.leaf_count);
+      }
+      return {};
+    default:
+      return fmt::format("collective kind {} is not legal", op.kind);
+  }
+}
+
+bool has_result(const jal_coll_op& op, std::uint32_t index) {
+  return op.kind != JAL_COLL_BARRIER && (op.kind != JAL_COLL_REDUCE || op.root == index);
+}
+
+/// Every leaf of every slot merged in the bracket, divided by its sum, at dst[slot][row][head_dim].
+void merge(const std::vector<CoreState*>& members, float* dst) {
+  const jal_coll_op& op = *members.front()->coll;
+  const std::uint32_t d = op.head_dim;
+  const std::uint32_t rows = op.rows;
+  static thread_local std::vector<float> copies;
+  static thread_local std::vector<SoftmaxParts> parts;
+  std::size_t items = 0;
+  for (const CoreState* member : members) items += member->coll->items;
+  // The merge uses its inputs as scratch, and wants o, m and l apart.
+  const std::size_t stride = static_cast<std::size_t>(rows) * (d + 2);
+  copies.resize((items + op.slots) * stride);
+  parts.assign(static_cast<std::size_t>(op.slots) * op.leaf_count, SoftmaxParts{});
+  float* at = copies.data();
+  const auto place = [&](SoftmaxParts& part) {
+    part.o = at;
+    part.m = at + static_cast<std::size_t>(rows) * d;
+    part.l = part.m + rows;
+    part.o_stride = d;
+    at += stride;
+  };
+  for (const CoreState* member : members) {
+    const jal_coll_op& own = *member->coll;
+    if (own.items == 0) continue;
+    const auto* source = reinterpret_cast<const float*>(member->slots[own.src.id - 1].data + own.src.offset);
+    for (std::uint32_t i = 0; i < own.items; ++i, source += stride) {
+      SoftmaxParts& part = parts[own.leaf[i] / op.leaf_stride * op.leaf_count + own.leaf[i] % op.leaf_stride];
+      if (part.m == nullptr) place(part);
+      for (std::uint32_t r = 0; r < rows; ++r) {
+        std::memcpy(part.o + static_cast<std::size_t>(r) * d, source + static_cast<std::size_t>(r) * (d + 2), 4ull * d);
+        part.m[r] = source[static_cast<std::size_t>(r) * (d + 2) + d];
+        part.l[r] = source[static_cast<std::size_t>(r) * (d + 2) + d + 1];
+      }
+    }
+  }
+  for (std::uint32_t slot = 0; slot < op.slots; ++slot) {
+    SoftmaxParts* first = parts.data() + static_cast<std::size_t>(slot) * op.leaf_count;
+    const bool is_empty =
+        std::all_of(first, first + op.leaf_count, [](const SoftmaxParts& p) { return p.m == nullptr; });
+    if (is_empty) place(*first);
+    if (is_empty) {
+      std::fill_n(first->o, static_cast<std::size_t>(rows) * d, 0.0f);
+      std::fill_n(first->m, rows, -__builtin_inff());
+      std::fill_n(first->l, rows, 0.0f);
+    } else {
+      softmax_merge_tree(first, op.leaf_count, rows, d);
+      // An empty first leaf: the tree's value is where its first present leaf was.
+      if (first->m == nullptr)
+        first = std::find_if(first, first + op.leaf_count, [](const SoftmaxParts& p) { return p.m != nullptr; });
+    }
+    softmax_finish(*first, rows, d, dst + static_cast<std::size_t>(slot) * rows * d, d);
+  }
+}
+
+void reduce(const std::vector<CoreState*>& members, std::byte* dst) {
+  const jal_coll_op& op = *members.front()->coll;
+  std::vector<const std::byte*> parts;
+  for (const CoreState* member : members)
+    parts.push_back(member->slots[member->coll->src.id - 1].data + member->coll->src.offset);
+  if (op.op == JAL_REDUCE_SUM) {
+    std::vector<const float*> floats;
+    for (const std::byte* part : parts) floats.push_back(reinterpret_cast<const float*>(part));
+    bracket_sum(floats.data(), static_cast<std::uint32_t>(floats.size()), op.src.bytes / 4,
+                reinterpret_cast<float*>(dst));
+    return;
+  }
+  std::memcpy(dst, parts[0], op.src.bytes);
+  for (std::size_t p = 1; p < parts.size(); ++p) {
+    if (op.op == JAL_REDUCE_MAX) {
+      auto* best = reinterpret_cast<float*>(dst);
+      const auto* other = reinterpret_cast<const float*>(parts[p]);
+      for (std::uint32_t i = 0; i < op.src.bytes / 4; ++i) best[i] = other[i] > best[i] ? other[i] : best[i];
+    } else {
+      auto* best = reinterpret_cast<Best*>(dst);
+      const auto* other = reinterpret_cast<const Best*>(parts[p]);
+      for (std::uint32_t i = 0; i < op.src.bytes / 8; ++i) {
+        if (other[i].value > best[i].value || (other[i].value == best[i].value && other[i].index < best[i].index))
+          best[i] = other[i];
+      }
+    }
+  }
+}
+
+void gather(const std::vector<CoreState*>& members, std::byte* dst) {
+  const std::uint32_t outer = members.front()->coll->outer;
+  std::size_t row = 0;
+  for (const CoreState* member : members) row += member->coll->src.bytes / outer;
+  std::size_t at = 0;
+  for (const CoreState* member : members) {
+    const jal_coll_op& op = *member->coll;
+    const std::size_t inner = op.src.bytes / outer;
+    if (inner == 0) continue;
+    const std::byte* source = member->slots[op.src.id - 1].data + op.src.offset;
+    for (std::uint32_t o = 0; o < outer; ++o) std::memcpy(dst + o * row + at, source + o * inner, inner);
+    at += inner;
+  }
+}
+
+}  // namespace
+
+std::string Job::check_members(const Collective& collective) const {
+  const CoreState* first = nullptr;
+  std::uint64_t gathered = 0;
+  for (std::uint64_t rest = collective.group; rest != 0; rest &= rest - 1) {
+    gathered += cores_[static_cast<std::uint32_t>(std::countr_zero(rest))].coll->src.bytes;
+  }
+  for (std::uint64_t rest = collective.group; rest != 0; rest &= rest - 1) {
+    const CoreState& core = cores_[static_cast<std::uint32_t>(std::countr_zero(rest))];
+    if (first == nullptr) first = &core;
+    const jal_coll_op& a = *first->coll;
+    const jal_coll_op& b = *core.coll;
+    const bool is_reduce = a.kind == JAL_COLL_ALLREDUCE || a.kind == JAL_COLL_REDUCE;
+    if (a.kind != b.kind || (is_reduce && (a.op != b.op || a.src.bytes != b.src.bytes)) ||
+        ((a.kind == JAL_COLL_BROADCAST || a.kind == JAL_COLL_REDUCE) && a.root != b.root) ||
+        (a.kind == JAL_COLL_ALLGATHER && a.outer != b.outer) ||
+        (a.kind == JAL_COLL_MERGE && (a.slots != b.slots || a.leaf_stride != b.leaf_stride ||
+                                      a.leaf_count != b.leaf_count || a.rows != b.rows || a.head_dim != b.head_dim))) {
+      return fmt::format(
+          "collective: core {} (kind {}, op {}, root {}, {} bytes) and core {} (kind {}, op {}, root {}, {} bytes) "
+          "disagree",
+          first->core_id, a.kind, a.op, a.root, a.src.bytes, core.core_id, b.kind, b.op, b.root, b.src.bytes);
+    }
+    std::uint64_t expected = b.dst.bytes;
+    if (a.kind == JAL_COLL_ALLGATHER) expected = gathered;
+    if (a.kind == JAL_COLL_BROADCAST) expected = cores_[a.root].coll->src.bytes;
+    if (is_reduce && has_result(b, core.index)) expected = b.src.bytes;
+    if (b.dst.bytes != expected)
+      return fmt::format("collective: core {}'s destination has {} bytes, the result {}", core.core_id, b.dst.bytes,
+                         expected);
+  }
+  return {};
+}
+
+/// Called with the lock held: everybody else of the group sleeps.
+void Job::complete(Collective& collective) {
+  static thread_local std::vector<CoreState*> members;
+  members.clear();
+  std::uint64_t arrival = 0;
+  std::uint32_t takers = 0;
+  std::uint64_t sent = 0;
+  for (std::uint64_t rest = collective.group; rest != 0; rest &= rest - 1) {
+    CoreState& core = cores_[static_cast<std::uint32_t>(std::countr_zero(rest))];
+    members.push_back(&core);
+    arrival = std::max(arrival, core.arrival_ps);
+    takers += has_result(*core.coll, core.index) ? 1u : 0u;
+    sent = std::max<std::uint64_t>(sent, core.coll->src.bytes);
+  }
+  const jal_coll_op& op = *members.front()->coll;
+  SharedBuffer* result = nullptr;
+  std::uint64_t bytes = 0;
+  if (op.kind != JAL_COLL_BARRIER) {
+    const CoreState& taker = op.kind == JAL_COLL_REDUCE ? cores_[op.root] : *members.front();
+    bytes = taker.coll->dst.bytes;
+    const CoreState& root = op.kind == JAL_COLL_BROADCAST ? cores_[op.root] : taker;
+    if (op.kind == JAL_COLL_BROADCAST && bytes > 0) {
+      const TileSlot& slot = root.slots[root.coll->src.id - 1];
+      if (slot.binding == Binding::shared && is_whole(slot, root.coll->src)) {
+        result = slot.shared;
+        result->references.fetch_add(takers, std::memory_order_relaxed);
+      }
+    }
+    if (result == nullptr) {
+      result = buffers_.take(std::max<std::uint64_t>(bytes, 64), takers);
+      switch (op.kind) {
+        case JAL_COLL_BROADCAST:
+          if (bytes > 0)
+            std::memcpy(result->data, root.slots[root.coll->src.id - 1].data + root.coll->src.offset, bytes);
+          break;
+        case JAL_COLL_ALLGATHER:
+          gather(members, result->data);
+          break;
+        case JAL_COLL_MERGE:
+          merge(members, reinterpret_cast<float*>(result->data));
+          break;
+        default:
+          if (bytes > 0) reduce(members, result->data);
+          break;
+      }
+    }
+  }
+  const Model& model = charges_.model();
+  // A merge or reduction carries the largest contribution up the tree, then the result down.
+  const bool is_up = op.kind == JAL_COLL_MERGE || op.kind == JAL_COLL_ALLREDUCE || op.kind == JAL_COLL_REDUCE;
+  const std::uint64_t occupied = charges_.collective_ps(bytes + (is_up ? sent : 0));
+  const std::uint64_t latency = op.kind == JAL_COLL_BARRIER ? model.barrier_ps : model.collective_latency_ps;
+  const std::uint64_t end = arrival + latency + occupied;
+  for (CoreState* core : members) {
+    const std::uint64_t carried = has_result(*core->coll, core->index) ? core->coll->dst.bytes : core->coll->src.bytes;
+    core->ready_ps = end;
+    core->delivered = has_result(*core->coll, core->index) ? result : nullptr;
+    core->bytes_collective += carried;
+    core->energy_fj[JAL_UNIT_COLLECTIVE] += charges_.collective_fj(carried);
+    core->busy_ps[JAL_UNIT_COLLECTIVE] += occupied;
+    core->free_ps[kCollective] = end;
+    core->end_ps = std::max(core->end_ps, end);
+  }
+}
+
+template <bool kSanitize>
+jal_ev collective_verb(jal_core* raw, const jal_coll_op* op, jal_after after, const jal_site* site) {
+  VerbScope verb(raw, site);
+  CoreState& core = verb.core;
+  if (const std::string wrong = check_own(core, *op); !wrong.empty())
+    core.job->fault(core, JAL_ERROR_KERNEL_FAULT, wrong, site);
+  const bool gives =
+      op->src.bytes > 0 && op->kind != JAL_COLL_BARRIER && (op->kind != JAL_COLL_BROADCAST || op->root == core.index);
+  if (gives) (void)source<kSanitize>(core, op->src, op->src.bytes, "collective's src", JAL_ENGINE_COLLECTIVE, after);
+  const bool takes = has_result(*op, core.index);
+  TileSlot* out = takes && op->dst.bytes > 0 ? &slot_of(core, op->dst, "collective's dst") : nullptr;
+  core.coll = op;
+  core.arrival_ps = verb.start_ps(kCollective, after);
+  core.job->join_collective(core);
+  SharedBuffer* result = core.delivered;
+  core.delivered = nullptr;
+  const jal_ev ev = {core.ready_ps, ++core.sequence, JAL_ENGINE_COLLECTIVE};
+  if (result == nullptr) return ev;
+  if (out == nullptr) {
+    core.job->buffers().drop(result);
+    return ev;
+  }
+  if (!kSanitize && is_whole(*out, op->dst)) {
+    bind_shared(core, *out, result);
+  } else {
+    std::memcpy(destination<kSanitize>(core, op->dst, op->dst.bytes, "collective's dst"), result->data, op->dst.bytes);
+    core.job->buffers().drop(result);
+  }
+  written_by<kSanitize>(core, op->dst, ev);
+  return ev;
+}
+
+template jal_ev collective_verb<false>(jal_core*, const jal_coll_op*, jal_after, const jal_site*);
+template jal_ev collective_verb<true>(jal_core*, const jal_coll_op*, jal_after, const jal_site*);
+
+}  // namespace jal::emu
