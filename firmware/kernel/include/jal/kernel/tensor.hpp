@@ -21,7 +21,12 @@ class Tensor {
   bool has_slice(uint32_t slice) const { return (info_.slice_mask >> slice & 1) != 0; }
   /// Rank of the slice among those of the mask.
   uint32_t slice_rank(uint32_t slice) const {
-    return static_cast<uint32_t>(__builtin_popcountll(info_.slice_mask & ((1ull << slice) - 1)));
+    // By hand: the compiler's builtin is a library call on targets without the instruction.
+    uint64_t x = info_.slice_mask & ((1ull << slice) - 1);
+    x -= x >> 1 & 0x5555555555555555ull;
+    x = (x & 0x3333333333333333ull) + (x >> 2 & 0x3333333333333333ull);
+    x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0full;
+    return static_cast<uint32_t>(x * 0x0101010101010101ull >> 56);
   }
   /// Address of byte `byte` of the slice's part.
   uint64_t address(uint32_t slice, uint64_t byte = 0) const { return JAL_ADDRESS_HBM(slice, info_.offset + byte); }
