@@ -72,6 +72,7 @@ bool Queue::has_credit() {
 
 jal_status_t Queue::make_room() {
   if (is_poisoned()) {
+    if (control_.status == JAL_ERROR_DEVICE_LOST) return session_.lost().code();
     return fail(JAL_ERROR_QUEUE_POISONED,
                 "queue {} drops work since a packet failed with {}: {}. Call jal_stream_recover", index_,
                 status_name(control_.status), failure_words())
