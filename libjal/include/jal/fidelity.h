@@ -11,7 +11,7 @@ JAL_BEGIN_C
 JAL_API jal_status_t jal_fidelity_at(uint32_t index, const char** out_feature, const char** out_level,
                                      const char** out_text) JAL_NOEXCEPT;
 
-/* A figure of the chip's model file by dotted name, e.g. "hbm.bytes_per_second". unit and source may be NULL; valid
+/* A figure of the chip's model file by dotted name, e.g. "rate.hbm_per_slice". unit and source may be NULL; valid
  * until jal_shutdown. INVALID_ARGUMENT for an unknown name. */
 JAL_API jal_status_t jal_model_value(const char* name, double* out_value, const char** out_unit,
                                      const char** out_source) JAL_NOEXCEPT;
