@@ -33,7 +33,8 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 find_program(JAL_CCACHE ccache)
 if(JAL_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${JAL_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${JAL_CCACHE})
+  # What ccache needs to be told about the tests' precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${JAL_CCACHE})
 endif()
 
 # One interface target carries the flags of every target of the project.

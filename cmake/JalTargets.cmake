@@ -22,11 +22,12 @@ function(jal_library)
   add_library(jal::${A_NAME} ALIAS ${target})
 endfunction()
 
-# jal_executable(NAME x SOURCES ... DEPS ...)
+# jal_executable(NAME x SOURCES ... DEPS ...): installed, it finds the project's libraries beside itself.
 function(jal_executable)
   cmake_parse_arguments(A "" "NAME" "SOURCES;DEPS" ${ARGN})
   add_executable(${A_NAME} ${A_SOURCES})
   target_link_libraries(${A_NAME} PRIVATE jal::flags ${A_DEPS})
+  set_target_properties(${A_NAME} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 endfunction()
 
 # jal_test(NAME unit.driver.queue SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s] [ENV A=b ...] [NEEDS targets...]):
@@ -41,6 +42,7 @@ function(jal_test)
   endif()
   string(REPLACE "." "_" target "test_${A_NAME}")
   add_executable(${target} ${A_SOURCES})
+  target_precompile_headers(${target} REUSE_FROM jal_test_headers)
   target_link_libraries(${target} PRIVATE jal::flags GTest::gmock GTest::gtest_main ${A_DEPS})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(A_NEEDS)

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "emulator/cores/verb_scope.hpp"
@@ -277,8 +278,8 @@ template <bool kSanitize>
 jal_ev collective_verb(jal_core* raw, const jal_coll_op* op, jal_after after, const jal_site* site) {
   VerbScope verb(raw, site);
   CoreState& core = verb.core;
-  if (const std::string wrong = check_own(core, *op); !wrong.empty())
-    core.job->fault(core, JAL_ERROR_KERNEL_FAULT, wrong, site);
+  if (std::string wrong = check_own(core, *op); !wrong.empty())
+    core.job->fault(core, JAL_ERROR_KERNEL_FAULT, std::move(wrong), site);
   const bool gives =
       op->src.bytes > 0 && op->kind != JAL_COLL_BARRIER && (op->kind != JAL_COLL_BROADCAST || op->root == core.index);
   if (gives) (void)source<kSanitize>(core, op->src, op->src.bytes, "collective's src", JAL_ENGINE_COLLECTIVE, after);

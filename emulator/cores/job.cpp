@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "emulator/cores/tiles.hpp"
 
@@ -199,15 +200,16 @@ void Job::leave(CoreState& core) {
   core.fiber->abandon();
 }
 
-void Job::fault(CoreState& core, std::int32_t status, const std::string& text, const jal_site* site,
+void Job::fault(CoreState& core, std::int32_t status, std::string&& text, const jal_site* site,
                 std::uint64_t address) {
   {
+    const std::string message = std::move(text);  // freed here: no frame of the fiber is ever unwound
     const std::lock_guard guard(lock_);
     if (fault_.status == JAL_OK) {
       fault_.status = status;
       fault_.core = core.core_id;
       fault_.address = address;
-      std::snprintf(fault_.text, sizeof fault_.text, "%s", text.c_str());
+      std::snprintf(fault_.text, sizeof fault_.text, "%s", message.c_str());
       if (site != nullptr) {
         fault_.line = site->line;
         std::snprintf(fault_.file, sizeof fault_.file, "%s", site->file);

@@ -63,8 +63,8 @@ class Job {
   void join_collective(CoreState& core);
   void send(CoreState& from, std::uint32_t to, SharedBuffer* data, std::uint32_t bytes, std::uint64_t ready_ps);
   void receive(CoreState& core);
-  /// Records the first fault and never returns.
-  [[noreturn]] void fault(CoreState& core, std::int32_t status, const std::string& text, const jal_site* site,
+  /// Records the first fault and never returns. No frame below is unwound: callers hold nothing that owns memory but `text`.
+  [[noreturn]] void fault(CoreState& core, std::int32_t status, std::string&& text, const jal_site* site,
                           std::uint64_t address = 0);
   /// Records a fault without a core's cooperation (a signal). Async-signal-safe: no allocation.
   void record_fault(CoreState& core, std::int32_t status, const char* text, std::uint64_t address) noexcept;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace jal::emu {
 
@@ -20,16 +21,17 @@ TileSlot& slot_of(CoreState& core, jal_tile tile, const char* what) {
   }
   TileSlot& slot = core.slots[tile.id - 1];
   if (tile.offset > slot.bytes || tile.bytes > slot.bytes - tile.offset) {
-    const std::string text = fmt::format("{}: bytes {} to {} of tile {}, which has {}", what, tile.offset,
+    std::string text = fmt::format("{}: bytes {} to {} of tile {}, which has {}", what, tile.offset,
                                          static_cast<std::uint64_t>(tile.offset) + tile.bytes, tile.id, slot.bytes);
-    if ((core.job->sanitize() & JAL_SANITIZE_MEMORY) != 0) report(core, "memory", text);
-    core.job->fault(core, JAL_ERROR_KERNEL_FAULT, text, core.site);
+    if ((core.job->sanitize() & JAL_SANITIZE_MEMORY) != 0) report(core, "memory", std::move(text));
+    core.job->fault(core, JAL_ERROR_KERNEL_FAULT, std::move(text), core.site);
   }
   return slot;
 }
 
-void report(CoreState& core, const char* sanitizer, const std::string& text) {
-  core.job->fault(core, JAL_ERROR_SANITIZER, fmt::format("{}: {}", sanitizer, text), core.site);
+void report(CoreState& core, const char* sanitizer, std::string&& text) {
+  text.insert(0, fmt::format("{}: ", sanitizer));
+  core.job->fault(core, JAL_ERROR_SANITIZER, std::move(text), core.site);
 }
 
 void unbind(CoreState& core, TileSlot& slot) {
@@ -62,9 +64,9 @@ void bind_hbm(CoreState& core, TileSlot& slot, std::byte* data) {
 namespace {
 
 void too_small(CoreState& core, jal_tile tile, std::uint64_t bytes, const char* what) {
-  const std::string text = fmt::format("{} needs {} bytes, its tile has {}", what, bytes, tile.bytes);
-  if ((core.job->sanitize() & JAL_SANITIZE_MEMORY) != 0) report(core, "memory", text);
-  core.job->fault(core, JAL_ERROR_KERNEL_FAULT, text, core.site);
+  std::string text = fmt::format("{} needs {} bytes, its tile has {}", what, bytes, tile.bytes);
+  if ((core.job->sanitize() & JAL_SANITIZE_MEMORY) != 0) report(core, "memory", std::move(text));
+  core.job->fault(core, JAL_ERROR_KERNEL_FAULT, std::move(text), core.site);
 }
 
 void check_race(CoreState& core, const TileSlot& slot, const char* what, std::uint32_t engine, jal_after after) {

@@ -43,7 +43,7 @@ inline bool is_whole(const TileSlot& slot, jal_tile tile) { return tile.offset =
 inline std::byte* own_bytes(const CoreState& core, const TileSlot& slot) { return core.fiber->l1() + slot.l1_offset; }
 
 /// A sanitizer's finding: one line to the client's text ring, then the dispatch ends with SANITIZER.
-[[noreturn]] void report(CoreState& core, const char* sanitizer, const std::string& text);
+[[noreturn]] void report(CoreState& core, const char* sanitizer, std::string&& text);
 
 /// Checks the guard behind a tile (JAL_SANITIZE=memory).
 void check_guard(CoreState& core, const TileSlot& slot, std::uint32_t id);

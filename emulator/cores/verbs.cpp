@@ -9,6 +9,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "emulator/cores/cluster.hpp"
@@ -94,11 +95,14 @@ Hbm::Window hbm_window(CoreState& core, std::uint64_t address, std::uint64_t byt
   }
   const Hbm::Window window = core.job->hbm().resolve(core.job->client(), address);
   if (window.data == nullptr || window.bytes < bytes) {
-    const std::string where = window.data == nullptr ? (window.foreign ? "belongs to another client" : "is not mapped")
-                                                     : fmt::format("ends after {} bytes", window.bytes);
-    core.job->fault(core, window.foreign ? JAL_ERROR_FOREIGN_ADDRESS : JAL_ERROR_BAD_ADDRESS,
-                    fmt::format("{} of {} bytes at {:#x} (slice {}, offset {:#x}): the memory there {}", what, bytes,
-                                address, JAL_ADDRESS_SLICE(address), JAL_ADDRESS_OFFSET(address), where),
+    std::string text = fmt::format("{} of {} bytes at {:#x} (slice {}, offset {:#x}): the memory there ", what, bytes,
+                                   address, JAL_ADDRESS_SLICE(address), JAL_ADDRESS_OFFSET(address));
+    if (window.data != nullptr) {
+      text += fmt::format("ends after {} bytes", window.bytes);
+    } else {
+      text += window.foreign ? "belongs to another client" : "is not mapped";
+    }
+    core.job->fault(core, window.foreign ? JAL_ERROR_FOREIGN_ADDRESS : JAL_ERROR_BAD_ADDRESS, std::move(text),
                     core.site, address);
   }
   return window;

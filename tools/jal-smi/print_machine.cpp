@@ -108,7 +108,7 @@ std::string csv_cell(const std::string& text) {
 Json field_value(const Field& field, const std::optional<std::string>& text) {
   if (!text) return nullptr;
   if (field.kind[0] != '\0' || std::string(field.name) == "id" || std::string(field.name) == "index") {
-    const Json parsed = Json::parse(*text, nullptr, false);
+    Json parsed = Json::parse(*text, nullptr, false);
     if (parsed.is_number()) return parsed;
   }
   return *text;

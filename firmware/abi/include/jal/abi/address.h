@@ -24,8 +24,9 @@
 #define JAL_ADDRESS_SPACE(a) JAL_ABI_CAST(uint32_t, JAL_ABI_CAST(uint64_t, a) >> 40)
 #define JAL_ADDRESS_SLICE(a) (JAL_ABI_CAST(uint32_t, JAL_ABI_CAST(uint64_t, a) >> 32) & 0xffu)
 #define JAL_ADDRESS_OFFSET(a) JAL_ABI_CAST(uint32_t, JAL_ABI_CAST(uint64_t, a))
-#define JAL_ADDRESS_HBM(slice, offset) \
-  ((JAL_ABI_CAST(uint64_t, JAL_SPACE_HBM) << 40) | (JAL_ABI_CAST(uint64_t, slice) << 32) | JAL_ABI_CAST(uint64_t, offset))
+#define JAL_ADDRESS_HBM(slice, offset)                                                     \
+  ((JAL_ABI_CAST(uint64_t, JAL_SPACE_HBM) << 40) | (JAL_ABI_CAST(uint64_t, slice) << 32) | \
+   JAL_ABI_CAST(uint64_t, offset))
 #define JAL_ADDRESS_IS_HOST_VA(a) ((JAL_ABI_CAST(uint64_t, a) & JAL_ADDRESS_HOST_VA_BIT) != 0)
 
 #endif

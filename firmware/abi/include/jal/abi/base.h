@@ -1,7 +1,7 @@
 /* Ground rules of the contract between host, firmware and chip.
  *
- * What it is: macros every other header of this folder uses. It includes nothing but the two freestanding standard headers.
- * Rules of the contract (the full text is firmware/abi/README.md):
+ * What it is: macros every other header of this folder uses. It includes nothing but the two freestanding standard
+ * headers. Rules of the contract (the full text is firmware/abi/README.md):
  *  - little endian, natural alignment, no packed structs, no bit fields, no C enums or bools in shared structs;
  *  - padding is explicit, named reserved*, written zero and checked zero by the reader;
  *  - a number is defined once, here; lists only grow; a retired number is never reused;

@@ -11,20 +11,20 @@
 #define JAL_LOG_LEVEL_DEBUG 4u
 
 /* X(NAME, id, level, format of up to four unsigned 64-bit words) */
-#define JAL_LOG_LIST(X)                                                                       \
-  X(BOOT_POST, 1, JAL_LOG_LEVEL_INFO, "boot post code {}")                                          \
-  X(CLIENT_ATTACHED, 2, JAL_LOG_LEVEL_INFO, "client {} attached, abi {}")                           \
-  X(CLIENT_REFUSED, 3, JAL_LOG_LEVEL_WARNING, "client refused: its abi {}..{}, ours {}..{}")        \
-  X(CLIENT_DETACHED, 4, JAL_LOG_LEVEL_INFO, "client {} detached, {} pages reclaimed")               \
-  X(QUEUE_CREATED, 5, JAL_LOG_LEVEL_DEBUG, "client {} queue {} created, depth {}")                  \
-  X(QUEUE_DESTROYED, 6, JAL_LOG_LEVEL_DEBUG, "client {} queue {} destroyed")                        \
-  X(QUEUE_POISONED, 7, JAL_LOG_LEVEL_WARNING, "client {} queue {} poisoned, status {}, record {}")  \
-  X(QUEUE_RECOVERED, 8, JAL_LOG_LEVEL_INFO, "client {} queue {} recovered, {} packets dropped")     \
-  X(PAGES_GRANTED, 9, JAL_LOG_LEVEL_DEBUG, "client {} pages {} per slice, mask {} at offset {}")    \
+#define JAL_LOG_LIST(X)                                                                                    \
+  X(BOOT_POST, 1, JAL_LOG_LEVEL_INFO, "boot post code {}")                                                 \
+  X(CLIENT_ATTACHED, 2, JAL_LOG_LEVEL_INFO, "client {} attached, abi {}")                                  \
+  X(CLIENT_REFUSED, 3, JAL_LOG_LEVEL_WARNING, "client refused: its abi {}..{}, ours {}..{}")               \
+  X(CLIENT_DETACHED, 4, JAL_LOG_LEVEL_INFO, "client {} detached, {} pages reclaimed")                      \
+  X(QUEUE_CREATED, 5, JAL_LOG_LEVEL_DEBUG, "client {} queue {} created, depth {}")                         \
+  X(QUEUE_DESTROYED, 6, JAL_LOG_LEVEL_DEBUG, "client {} queue {} destroyed")                               \
+  X(QUEUE_POISONED, 7, JAL_LOG_LEVEL_WARNING, "client {} queue {} poisoned, status {}, record {}")         \
+  X(QUEUE_RECOVERED, 8, JAL_LOG_LEVEL_INFO, "client {} queue {} recovered, {} packets dropped")            \
+  X(PAGES_GRANTED, 9, JAL_LOG_LEVEL_DEBUG, "client {} pages {} per slice, mask {} at offset {}")           \
   X(PAGES_REFUSED, 10, JAL_LOG_LEVEL_WARNING, "client {} pages {} per slice refused, status {}, slice {}") \
-  X(PAGES_FREED, 11, JAL_LOG_LEVEL_DEBUG, "client {} reservation {} freed, {} pages")               \
-  X(MODULE_LOADED, 12, JAL_LOG_LEVEL_INFO, "client {} module {} loaded, {} kernels")                \
-  X(MODULE_REFUSED, 13, JAL_LOG_LEVEL_WARNING, "client {} module refused, status {}")               \
+  X(PAGES_FREED, 11, JAL_LOG_LEVEL_DEBUG, "client {} reservation {} freed, {} pages")                      \
+  X(MODULE_LOADED, 12, JAL_LOG_LEVEL_INFO, "client {} module {} loaded, {} kernels")                       \
+  X(MODULE_REFUSED, 13, JAL_LOG_LEVEL_WARNING, "client {} module refused, status {}")                      \
   X(DEVICE_LOST, 14, JAL_LOG_LEVEL_ERROR, "device lost, status {}")
 
 #define JAL_LOG_X(name, id, level, format) JAL_LOG_##name = id,

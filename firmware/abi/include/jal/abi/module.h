@@ -1,7 +1,8 @@
 /* The .jko module: kernels of one library, with up to one code section per architecture. Made by jalcc.
  *
- * File: header, kernel table, code sections. All offsets are from the file's start. The reader checks magic, version, every
- * range, and the checksum (FNV-1a 64 over the whole file with the checksum field taken as zero) before it uses anything. */
+ * File: header, kernel table, code sections. All offsets are from the file's start. The reader checks magic, version,
+ * every range, and the checksum (FNV-1a 64 over the whole file with the checksum field taken as zero) before it uses
+ * anything. */
 #ifndef JAL_ABI_MODULE_H
 #define JAL_ABI_MODULE_H
 

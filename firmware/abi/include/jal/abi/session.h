@@ -3,10 +3,10 @@
  * The client region is memory of the client that the device maps: the head below at offset 0, rings behind it where
  * QUEUE_CREATE puts them. Words marked (c) are written by the client, (d) by the device, and by nobody else.
  *
- * Handshake: the client zeroes the region, fills `client`, stores client.magic with release and attaches. The firmware copies and checks
- * it, fills `device` and chip info, stores device.magic last with release. The agreed version is the highest common one.
- * Mailbox: one request at a time. The client fills opcode and arg, then stores request.sequence = last + 1 with release;
- * the firmware answers by storing response.sequence = that number last with release. */
+ * Handshake: the client zeroes the region, fills `client`, stores client.magic with release and attaches. The firmware
+ * copies and checks it, fills `device` and chip info, stores device.magic last with release. The agreed version is the
+ * highest common one. Mailbox: one request at a time. The client fills opcode and arg, then stores request.sequence =
+ * last + 1 with release; the firmware answers by storing response.sequence = that number last with release. */
 #ifndef JAL_ABI_SESSION_H
 #define JAL_ABI_SESSION_H
 
@@ -75,21 +75,27 @@ JAL_ABI_SIZE(jal_chip_info, 192);
 #define JAL_POST_FAILED 0x80u /* or-ed to the step that failed */
 
 /* Mailbox operations. arg[] and result[] as listed; unused words are zero. */
-#define JAL_MAILBOX_QUEUE_CREATE 1u  /* arg: queue index, ring offset, log2 depth, argument ring offset, argument ring bytes (power of two) */
+#define JAL_MAILBOX_QUEUE_CREATE \
+  1u /* arg: queue index, ring offset, log2 depth, argument ring offset, argument ring bytes (power of two) */
 #define JAL_MAILBOX_QUEUE_DESTROY 2u /* arg: queue index */
 #define JAL_MAILBOX_QUEUE_RECOVER 3u /* arg: queue index; drops what is queued; result: dropped packets, new epoch */
-#define JAL_MAILBOX_PAGES_ALLOC 4u   /* arg: slice mask, pages per slice, bytes used per slice, flags; result: offset, reservation id */
-#define JAL_MAILBOX_PAGES_FREE 5u    /* arg: reservation id */
-#define JAL_MAILBOX_PAGES_QUERY 6u   /* arg: slice; result: free pages, this client's pages, largest free run, usable pages, host budget bytes, host budget used */
+#define JAL_MAILBOX_PAGES_ALLOC \
+  4u /* arg: slice mask, pages per slice, bytes used per slice, flags; result: offset, reservation id */
+#define JAL_MAILBOX_PAGES_FREE 5u /* arg: reservation id */
+#define JAL_MAILBOX_PAGES_QUERY                                                                                      \
+  6u /* arg: slice; result: free pages, this client's pages, largest free run, usable pages, host budget bytes, host \
+        budget used */
 #define JAL_MAILBOX_MODULE_LOAD 7u   /* arg: address of the .jko (host VA or window), bytes; result: module id */
 #define JAL_MAILBOX_MODULE_UNLOAD 8u /* arg: module id */
 #define JAL_MAILBOX_CLOCK_QUERY 9u   /* result: device time ps */
 #define JAL_MAILBOX_ECHO 10u         /* result = arg: a test of the path */
-#define JAL_MAILBOX_EVENT_RESET 11u  /* arg: event index; its timeline starts again at 0, unpoisoned. The client uses it nowhere */
+#define JAL_MAILBOX_EVENT_RESET \
+  11u /* arg: event index; its timeline starts again at 0, unpoisoned. The client uses it nowhere */
 
 /* On BAD_MODULE and other refusals MODULE_LOAD answers result: id of the error record that has the reason.
  * On HOST_BUDGET PAGES_ALLOC answers result: budget bytes, budget used.
- * On OUT_OF_DEVICE_MEMORY PAGES_ALLOC answers result: tightest slice, its largest free run in pages, its free pages, largest free pages of any slice. */
+ * On OUT_OF_DEVICE_MEMORY PAGES_ALLOC answers result: tightest slice, its largest free run in pages, its free pages,
+ * largest free pages of any slice. */
 
 typedef struct jal_mailbox_half {
   uint32_t sequence; /* written last, with release */
@@ -120,7 +126,8 @@ typedef struct jal_error_record {
 JAL_ABI_SIZE(jal_error_record, 512);
 
 /* Text that kernels print and sanitizers report, for the client's standard error: a byte ring of records
- * {uint32 bytes, uint32 core, text}, padded to 8; head and tail count bytes ever written and read. Full: the text is dropped and counted. */
+ * {uint32 bytes, uint32 core, text}, padded to 8; head and tail count bytes ever written and read. Full: the text is
+ * dropped and counted. */
 #define JAL_TEXT_RING_BYTES 65536u
 typedef struct jal_text_ring {
   uint64_t head;    /* (d) */
@@ -146,7 +153,7 @@ typedef struct jal_client_region {
   uint64_t record_count;     /* (d) error records ever written */
   uint64_t reserved3[7];
   jal_queue_control queues[JAL_QUEUES_PER_CLIENT];
-  jal_event_mirror events[JAL_EVENT_COUNT]; /* (d) */
+  jal_event_mirror events[JAL_EVENT_COUNT];    /* (d) */
   jal_error_record records[JAL_ERROR_RECORDS]; /* (d) */
   jal_text_ring text;
 } jal_client_region;

@@ -117,9 +117,9 @@ typedef int32_t jal_status_t;
 enum { /* values, not a shared type: a struct field is always jal_status_t */
 #define JAL_STATUS_X(name, canonical, unit, detail, meaning, advice) \
   JAL_ERROR_##name = JAL_STATUS_MAKE(canonical, unit, detail),
-  JAL_STATUS_LIST(JAL_STATUS_X)
+       JAL_STATUS_LIST(JAL_STATUS_X)
 #undef JAL_STATUS_X
-      JAL_STATUS_LIST_END_ = 0x7fffffff
+           JAL_STATUS_LIST_END_ = 0x7fffffff
 };
 
 #endif

@@ -2,10 +2,10 @@
  * firmware hangs. Only the device side writes.
  *
  * File: jal_telemetry_head at 0, then `device_count` pages of JAL_TELEMETRY_PAGE_BYTES from `device_offset`.
- * A device page is sequence-locked: `sequence` is odd while it is written; a reader copies the page between two equal even
- * reads and gives up (torn) after a bounded number of tries. A tag keeps its meaning for ever; unknown tags are skipped.
- * Idle pages are static: ENERGY_NJ and times are as of CLOCK_PS; with JAL_CLOCK_VIRTUAL nothing advances while no work is
- * pending, so they stay exact. Alive = the instance's lock file cannot be locked (flock). */
+ * A device page is sequence-locked: `sequence` is odd while it is written; a reader copies the page between two equal
+ * even reads and gives up (torn) after a bounded number of tries. A tag keeps its meaning for ever; unknown tags are
+ * skipped. Idle pages are static: ENERGY_NJ and times are as of CLOCK_PS; with JAL_CLOCK_VIRTUAL nothing advances while
+ * no work is pending, so they stay exact. Alive = the instance's lock file cannot be locked (flock). */
 #ifndef JAL_ABI_TELEMETRY_H
 #define JAL_ABI_TELEMETRY_H
 
@@ -26,10 +26,10 @@ typedef struct jal_telemetry_head {
   char version_text[24];
   uint64_t start_unix_ns;
   uint32_t clock_kind;
-  uint32_t emulated;  /* 1: emulator */
+  uint32_t emulated;   /* 1: emulator */
   uint32_t is_private; /* 1: lives in the process of its only client */
-  uint32_t owner_pid; /* for display; never an identity */
-  char program[64];   /* of the owner, for display */
+  uint32_t owner_pid;  /* for display; never an identity */
+  char program[64];    /* of the owner, for display */
   uint64_t reserved[8];
 } jal_telemetry_head;
 JAL_ABI_SIZE(jal_telemetry_head, 256);

@@ -2,7 +2,8 @@
 //
 // No implementation here: firmware/boards/emu_native binds these to the emulator, emu_rv64 to registers.
 // Rules: freestanding C++20; nothing blocks; every address and size passed down has been checked by the caller, and the
-// board checks its own limits again. A board belongs to one device and is used by one thread at a time (that of step()).
+// board checks its own limits again. A board belongs to one device and is used by one thread at a time (that of
+// step()).
 #pragma once
 #include <jal/abi/address.h>
 #include <jal/abi/session.h>

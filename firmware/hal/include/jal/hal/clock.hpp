@@ -1,4 +1,5 @@
-// Clocks: device time and host time. Device time is kept by firmware (it knows when packets end); the board only stores it.
+// Clocks: device time and host time. Device time is kept by firmware (it knows when packets end); the board only stores
+// it.
 #pragma once
 #include <jal/hal/board.hpp>
 

@@ -4,9 +4,10 @@
 
 namespace jal::hal {
 
-/// One grant: `pages` pages from page `first_page` in every slice of the mask, of which `bytes_per_slice` bytes are used
-/// in each slice (<= pages * 64 KiB; the rest of the last page is a guard). Backed by one contiguous zeroed host extent in which
-/// slice i of the mask (ascending) starts at i * bytes_per_slice rounded up to 64. bytes_per_slice is a multiple of 64.
+/// One grant: `pages` pages from page `first_page` in every slice of the mask, of which `bytes_per_slice` bytes are
+/// used in each slice (<= pages * 64 KiB; the rest of the last page is a guard). Backed by one contiguous zeroed host
+/// extent in which slice i of the mask (ascending) starts at i * bytes_per_slice rounded up to 64. bytes_per_slice is a
+/// multiple of 64.
 struct MapRequest {
   uint64_t slice_mask = 0;
   uint32_t first_page = 0, pages = 0;
@@ -14,7 +15,8 @@ struct MapRequest {
   uint32_t client = 0;
 };
 
-/// Maps it. HOST_BUDGET (with `fault.text`) if the host-memory budget is spent; then nothing is mapped. *out_extent names it for unmap.
+/// Maps it. HOST_BUDGET (with `fault.text`) if the host-memory budget is spent; then nothing is mapped. *out_extent
+/// names it for unmap.
 int32_t memory_map(Board&, const MapRequest&, uint32_t* out_extent, FaultReport& fault);
 
 /// Unmaps and scrubs. extent must be live.

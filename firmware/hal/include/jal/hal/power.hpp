@@ -1,6 +1,7 @@
 // Power units: states, static power and the energy meter.
 #pragma once
 #include <jal/abi/power.h>
+
 #include <jal/hal/board.hpp>
 
 namespace jal::hal {

@@ -1,11 +1,11 @@
 /* What one core offers to a kernel's binary: the instruction set of the spatial programming model, as a table of verbs.
  *
- * What it is not: the API kernels are written in (core.hpp wraps it). A kernel binary has no undefined symbols; all it can
- * do to the chip goes through this table, natively in the emulator and, later, as custom instructions on RV64.
+ * What it is not: the API kernels are written in (core.hpp wraps it). A kernel binary has no undefined symbols; all it
+ * can do to the chip goes through this table, natively in the emulator and, later, as custom instructions on RV64.
  * Rules: every verb issues and returns a completion ticket; only wait, the collectives and recv block. A verb that is
  * misused never returns: the core faults, and the dispatch fails with a record that names kernel, core, file and line.
- * Tiles are opaque L1 buffers. A load may alias HBM bytes; bytes are copied only for a written view or when their source changes.
- * Time: a ticket carries the modelled completion time; results do not depend on it. */
+ * Tiles are opaque L1 buffers. A load may alias HBM bytes; bytes are copied only for a written view or when their
+ * source changes. Time: a ticket carries the modelled completion time; results do not depend on it. */
 #ifndef JAL_KERNEL_CORE_ABI_H
 #define JAL_KERNEL_CORE_ABI_H
 
@@ -49,10 +49,10 @@ typedef struct jal_after {
 
 /* Matrix engine: y[token][row] = dot(weights[row], x[token]) for rows < rows, token < m. docs/engine_numerics.md. */
 typedef struct jal_gemm_op {
-  jal_tile weights; /* weight tile (JAL_TILING_ENGINE) of `rows` rows by k */
-  jal_tile operand; /* made by prepare() with the same k, m and activation */
-  jal_tile y;       /* FP32 [m][y_stride] */
-  uint32_t weight_dtype; /* JAL_DTYPE_BF16, _MXFP8, _MXFP4 */
+  jal_tile weights;          /* weight tile (JAL_TILING_ENGINE) of `rows` rows by k */
+  jal_tile operand;          /* made by prepare() with the same k, m and activation */
+  jal_tile y;                /* FP32 [m][y_stride] */
+  uint32_t weight_dtype;     /* JAL_DTYPE_BF16, _MXFP8, _MXFP4 */
   uint32_t activation_dtype; /* JAL_DTYPE_F32 or _BF16: what the operand was prepared as */
   uint32_t rows, k, m;
   uint32_t y_stride; /* FP32 elements between tokens, >= rows */
@@ -76,14 +76,14 @@ typedef struct jal_attention_op {
 } jal_attention_op;
 
 /* Vector functions. a, b, c and out are FP32 tiles unless said. n in elements. */
-#define JAL_VEC_COPY 1u         /* out = a */
-#define JAL_VEC_FILL 2u         /* out = s0 */
-#define JAL_VEC_ADD 3u          /* out = a + b */
+#define JAL_VEC_COPY 1u /* out = a */
+#define JAL_VEC_FILL 2u /* out = s0 */
+#define JAL_VEC_ADD 3u  /* out = a + b */
 #define JAL_VEC_SUB 4u
 #define JAL_VEC_MUL 5u
-#define JAL_VEC_FMA 6u          /* out = a * b + c, one rounding */
-#define JAL_VEC_AXPY 7u         /* out = s0 * a + b, one rounding */
-#define JAL_VEC_SCALE 8u        /* out = s0 * a */
+#define JAL_VEC_FMA 6u   /* out = a * b + c, one rounding */
+#define JAL_VEC_AXPY 7u  /* out = s0 * a + b, one rounding */
+#define JAL_VEC_SCALE 8u /* out = s0 * a */
 #define JAL_VEC_EXP 9u
 #define JAL_VEC_SILU 10u
 #define JAL_VEC_SWIGLU 11u      /* out = silu(a) * b */
@@ -92,36 +92,39 @@ typedef struct jal_attention_op {
 #define JAL_VEC_MAX 14u         /* out[0] */
 #define JAL_VEC_RMSNORM 15u     /* out = a * (1 / sqrt(mean(a^2) + s0)) * b; rows of n elements: see rows */
 #define JAL_VEC_SOFTMAX 16u
-#define JAL_VEC_ROPE_PAIRS 17u  /* out = rotate(a) by cos b, sin c; n = elements of a row, pairs (2i, 2i+1) */
+#define JAL_VEC_ROPE_PAIRS 17u /* out = rotate(a) by cos b, sin c; n = elements of a row, pairs (2i, 2i+1) */
 #define JAL_VEC_ROPE_HALVES 18u
-#define JAL_VEC_ROPE_TABLE 19u  /* out[0..n/2) = cos, out[n/2..n) = sin of position u0 * base^(-2i/n); base = s0 */
-#define JAL_VEC_BF16_FROM_F32 20u /* out BF16 */
-#define JAL_VEC_F32_FROM_BF16 21u /* a BF16 */
-#define JAL_VEC_ARGMAX 22u      /* out u32[1] */
-#define JAL_VEC_TOP_K 23u       /* out: k = u0 records {u32 index, f32 value} */
+#define JAL_VEC_ROPE_TABLE 19u     /* out[0..n/2) = cos, out[n/2..n) = sin of position u0 * base^(-2i/n); base = s0 */
+#define JAL_VEC_BF16_FROM_F32 20u  /* out BF16 */
+#define JAL_VEC_F32_FROM_BF16 21u  /* a BF16 */
+#define JAL_VEC_ARGMAX 22u         /* out u32[1] */
+#define JAL_VEC_TOP_K 23u          /* out: k = u0 records {u32 index, f32 value} */
 #define JAL_VEC_SOFTMAX_FINISH 24u /* a: parts [rows][n + 2] -> out [rows][n] = o / l; n = head_dim */
 #define JAL_VEC_COUNT 25u
 typedef struct jal_vec_op {
   uint32_t fn;
-  uint32_t n;    /* elements of a row */
-  uint32_t rows; /* the function is applied to `rows` rows; 0 means 1 */
+  uint32_t n;                                        /* elements of a row */
+  uint32_t rows;                                     /* the function is applied to `rows` rows; 0 means 1 */
   uint32_t a_stride, b_stride, c_stride, out_stride; /* elements between rows; 0 = the same row for every row */
   uint32_t u0;
   float s0;
   jal_tile a, b, c, out;
 } jal_vec_op;
 
-/* Groups are masks over a dispatch's core INDICES (0 .. count - 1). Every member calls with the same mask and operation. */
+/* Groups are masks over a dispatch's core INDICES (0 .. count - 1). Every member calls with the same mask and
+ * operation. */
 #define JAL_COLL_BARRIER 1u
-#define JAL_COLL_BROADCAST 2u  /* root's src -> every dst */
-#define JAL_COLL_ALLGATHER 3u  /* dst of every member = members' parts in ascending index: for each of `outer` rows, the
-                                  members' inner parts of src.bytes / outer side by side; parts may differ in size */
-#define JAL_COLL_ALLREDUCE 4u  /* FP32, element-wise, in the bracket over the members' order; op */
-#define JAL_COLL_REDUCE 5u     /* as allreduce, dst of root only */
-#define JAL_COLL_MERGE 6u      /* softmax parts: every member brings `items` parts of [rows][head_dim + 2] FP32 in src with
-                                  their leaf number in leaf[]; slots: leaf / leaf_stride is the slot (for example a KV
-                                  head), leaf % leaf_stride the place in that slot's bracket of leaf_count leaves; dst of every
-                                  member = [slots][rows][head_dim] FP32 = merged o / l */
+#define JAL_COLL_BROADCAST 2u /* root's src -> every dst */
+#define JAL_COLL_ALLGATHER                                                                     \
+  3u /* dst of every member = members' parts in ascending index: for each of `outer` rows, the \
+        members' inner parts of src.bytes / outer side by side; parts may differ in size */
+#define JAL_COLL_ALLREDUCE 4u /* FP32, element-wise, in the bracket over the members' order; op */
+#define JAL_COLL_REDUCE 5u    /* as allreduce, dst of root only */
+#define JAL_COLL_MERGE                                                                                \
+  6u /* softmax parts: every member brings `items` parts of [rows][head_dim + 2] FP32 in src with     \
+        their leaf number in leaf[]; slots: leaf / leaf_stride is the slot (for example a KV          \
+        head), leaf % leaf_stride the place in that slot's bracket of leaf_count leaves; dst of every \
+        member = [slots][rows][head_dim] FP32 = merged o / l */
 #define JAL_REDUCE_SUM 1u
 #define JAL_REDUCE_MAX 2u
 #define JAL_REDUCE_ARGMAX 3u /* records {f32 value, u32 index}: largest value, then lowest index */
@@ -144,22 +147,25 @@ struct jal_core;
 typedef struct jal_core_verbs {
   uint32_t struct_size;
   uint32_t version;
-  jal_tile (*alloc)(struct jal_core*, uint32_t bytes, const jal_site*);      /* 64-byte aligned L1; faults L1_OVERFLOW */
-  void (*release)(struct jal_core*, jal_tile from, const jal_site*);         /* frees this tile and all allocated after it */
+  jal_tile (*alloc)(struct jal_core*, uint32_t bytes, const jal_site*); /* 64-byte aligned L1; faults L1_OVERFLOW */
+  void (*release)(struct jal_core*, jal_tile from, const jal_site*);    /* frees this tile and all allocated after it */
   jal_ev (*load)(struct jal_core*, jal_tile dst, uint64_t src, uint32_t bytes, jal_after, const jal_site*);
   jal_ev (*store)(struct jal_core*, uint64_t dst, jal_tile src, uint32_t bytes, jal_after, const jal_site*);
   void (*wait)(struct jal_core*, jal_ev, const jal_site*);
-  void* (*view)(struct jal_core*, jal_tile, uint32_t mode, const jal_site*); /* valid until the tile is a destination again or released */
+  void* (*view)(struct jal_core*, jal_tile, uint32_t mode,
+                const jal_site*); /* valid until the tile is a destination again or released */
   jal_ev (*prepare)(struct jal_core*, const jal_prepare_op*, jal_after, const jal_site*);
   jal_ev (*gemm)(struct jal_core*, const jal_gemm_op*, jal_after, const jal_site*);
   jal_ev (*attention)(struct jal_core*, const jal_attention_op*, jal_after, const jal_site*);
   jal_ev (*vec)(struct jal_core*, const jal_vec_op*, jal_after, const jal_site*);
-  jal_ev (*collective)(struct jal_core*, const jal_coll_op*, jal_after, const jal_site*); /* blocks until every member came */
-  jal_ev (*send)(struct jal_core*, uint32_t to_index, jal_tile src, jal_after, const jal_site*);   /* NoC; the tile may be reused after the ticket */
-  jal_ev (*recv)(struct jal_core*, uint32_t from_index, jal_tile dst, const jal_site*);            /* blocks; sizes must match */
+  jal_ev (*collective)(struct jal_core*, const jal_coll_op*, jal_after,
+                       const jal_site*); /* blocks until every member came */
+  jal_ev (*send)(struct jal_core*, uint32_t to_index, jal_tile src, jal_after,
+                 const jal_site*); /* NoC; the tile may be reused after the ticket */
+  jal_ev (*recv)(struct jal_core*, uint32_t from_index, jal_tile dst, const jal_site*); /* blocks; sizes must match */
   void (*print)(struct jal_core*, const char* text, uint32_t bytes);
-  void (*fault)(struct jal_core*, int32_t status, const char* text, const jal_site*);           /* does not return */
-  uint64_t (*clock)(struct jal_core*);                                                          /* this core's device time, ps */
+  void (*fault)(struct jal_core*, int32_t status, const char* text, const jal_site*); /* does not return */
+  uint64_t (*clock)(struct jal_core*);                                                /* this core's device time, ps */
   uint32_t (*operand_bytes)(uint32_t activation_dtype, uint32_t k, uint32_t m);
   uint64_t (*weight_tile_bytes)(uint32_t weight_dtype, uint32_t rows, uint32_t k);
   void* reserved[6];
@@ -170,9 +176,9 @@ typedef struct jal_core {
   const jal_core_verbs* verbs;
   const void* arguments; /* the argument block, typed by the kernel's entry */
   uint32_t argument_bytes;
-  uint32_t core_id;  /* physical: 0 .. cores of the chip - 1; also the number of its local HBM slice */
-  uint32_t index;    /* 0 .. count - 1: rank among the cores of this dispatch, ascending core_id */
-  uint32_t count;    /* cores of this dispatch */
+  uint32_t core_id; /* physical: 0 .. cores of the chip - 1; also the number of its local HBM slice */
+  uint32_t index;   /* 0 .. count - 1: rank among the cores of this dispatch, ascending core_id */
+  uint32_t count;   /* cores of this dispatch */
   uint32_t grid_rows, grid_cols;
   uint32_t l1_bytes;
   uint32_t chip_cores;
