@@ -88,8 +88,8 @@ struct Model {
 };
 
 /// Feeds `prompt` and generates until the end token, the limit or an interrupt. Prints text as it comes unless `quiet`.
-void answer(DeviceModel& device, const Tokenizer& tokenizer, const Options& options, Clock::time_point start,
-            Run* run) {
+void answer(const jal::Device& chip, DeviceModel& device, const Tokenizer& tokenizer, const Options& options,
+            Clock::time_point start, Run* run) {
   StreamDecoder decoder(tokenizer);
   const auto emit = [&](const std::string& text) {
     run->text += text;
@@ -97,10 +97,12 @@ void answer(DeviceModel& device, const Tokenizer& tokenizer, const Options& opti
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   };
+  run->before = chip.telemetry();
   const auto prefill_begin = Clock::now();
   TokenId token = device.prefill(run->prompt_ids, options.sampling);
   run->prefill_s = seconds(prefill_begin);
   run->first_token_s = seconds(start);
+  run->prefilled = chip.telemetry();
   const auto decode_begin = Clock::now();
   run->stop = "length";
   for (;;) {
@@ -118,6 +120,7 @@ void answer(DeviceModel& device, const Tokenizer& tokenizer, const Options& opti
     token = device.decode(token, options.sampling);
   }
   run->decode_s = seconds(decode_begin);
+  run->after = chip.telemetry();
   emit(decoder.finish());
 }
 
@@ -132,9 +135,7 @@ int run_answer(const Options& options, Model& model, const jal::Device& chip, De
   run.weights = options.weights;
   run.prompt = options.prompt;
   run.prompt_ids = model.tokenizer.encode_parts(chat.render(turns));
-  run.before = chip.telemetry();
-  answer(device, model.tokenizer, options, start, &run);
-  run.after = chip.telemetry();
+  answer(chip, device, model.tokenizer, options, start, &run);
   const std::vector<Figure> figures = figures_of(run);
   if (options.json) {
     const std::string document = to_json(run, figures);
@@ -174,9 +175,7 @@ int run_chat(const Options& options, Model& model, const jal::Device& chip, Devi
     }
     Run run;
     run.prompt_ids = model.tokenizer.encode_parts(parts);
-    run.before = chip.telemetry();
-    answer(device, model.tokenizer, options, is_first ? start : Clock::now(), &run);
-    run.after = chip.telemetry();
+    answer(chip, device, model.tokenizer, options, is_first ? start : Clock::now(), &run);
     // The last token was chosen and not fed; the end token opens the next turn, so it must be in the cache.
     answer_ended = run.stop == "eos";
     if (device.position() < device.context()) (void)device.decode(run.ids.back(), options.sampling);

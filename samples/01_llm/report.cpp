@@ -34,17 +34,18 @@ std::vector<Figure> figures_of(const Run& run) {
   const double decode_ps = phase(a.phase_time_ps, b.phase_time_ps, JAL_PHASE_VERIFY_DECODE);
   const double prefill_ps = phase(a.phase_time_ps, b.phase_time_ps, JAL_PHASE_PREFILL);
   const double prefill_tokens = phase(a.phase_tokens, b.phase_tokens, JAL_PHASE_PREFILL);
-  modelled("time_per_token_us", ratio(decode_ps * 1e-6, decode_tokens), "us", "device");
-  modelled("tokens_per_s", ratio(decode_tokens, decode_ps * 1e-12), "token/s", "device");
-  modelled("prompt_tokens_per_s", ratio(prefill_tokens, prefill_ps * 1e-12), "token/s", "device");
+  modelled("chip_time_per_token_us", ratio(decode_ps * 1e-6, decode_tokens), "us", "device");
+  modelled("chip_tokens_per_s", ratio(decode_tokens, decode_ps * 1e-12), "token/s", "device");
+  modelled("chip_prompt_tokens_per_s", ratio(prefill_tokens, prefill_ps * 1e-12), "token/s", "device");
   modelled("joules_per_token",
            ratio(phase(a.phase_energy_nj, b.phase_energy_nj, JAL_PHASE_VERIFY_DECODE) * 1e-9, decode_tokens), "J/token",
            "package");
-  const double tokens = decode_tokens + prefill_tokens;
-#define JAL_LLM_UNIT(name, value, text)                                                                             \
-  modelled("joules_per_token." text,                                                                                \
-           ratio(static_cast<double>(b.unit_energy_nj[value] - a.unit_energy_nj[value]) * 1e-9, tokens), "J/token", \
-           "package");
+  // The prompt's energy is left out: its tokens share the weights' bytes, so their joules are another figure.
+  const jal_telemetry& p = run.prefilled;
+#define JAL_LLM_UNIT(name, value, text)                                                                         \
+  modelled("joules_per_token." text,                                                                            \
+           ratio(static_cast<double>(b.unit_energy_nj[value] - p.unit_energy_nj[value]) * 1e-9, decode_tokens), \
+           "J/token", "package");
   JAL_UNIT_LIST(JAL_LLM_UNIT)
 #undef JAL_LLM_UNIT
   modelled("hbm_bytes_local", static_cast<double>(b.bytes_local - a.bytes_local), "bytes", "device");

@@ -31,7 +31,7 @@ struct Run {
   double prefill_s = 0;      ///< host
   double decode_s = 0;       ///< host, of the tokens after the first
   double first_token_s = 0;  ///< host, from program start
-  jal_telemetry before{}, after{};
+  jal_telemetry before{}, prefilled{}, after{};
 };
 
 /// Figures of a run, in the order they are printed.
