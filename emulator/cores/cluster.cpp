@@ -30,7 +30,8 @@ CoreCluster::CoreCluster(const Model& model, Hbm& hbm, WorkerPool& workers, Trac
       text_(text),
       options_(options),
       // Guards of the memory sanitizer lie between tiles; they are not the kernel's.
-      fibers_(kStackBytes, options.sanitize == 0 ? model.l1_bytes : 2ull * model.l1_bytes) {}
+      fibers_(kStackBytes, options.sanitize == 0 ? model.l1_bytes : 2ull * model.l1_bytes),
+      buffers_(workers.threads()) {}
 
 CoreCluster::~CoreCluster() = default;
 

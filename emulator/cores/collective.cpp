@@ -209,19 +209,15 @@ std::string Job::check_members(const Collective& collective) const {
   return {};
 }
 
-/// Called with the lock held: everybody else of the group sleeps.
+/// Called with the lock held: everybody of the group sleeps.
 void Job::complete(Collective& collective) {
   static thread_local std::vector<CoreState*> members;
   members.clear();
-  std::uint64_t arrival = 0;
   std::uint32_t takers = 0;
-  std::uint64_t sent = 0;
   for (std::uint64_t rest = collective.group; rest != 0; rest &= rest - 1) {
     CoreState& core = cores_[static_cast<std::uint32_t>(std::countr_zero(rest))];
     members.push_back(&core);
-    arrival = std::max(arrival, core.arrival_ps);
     takers += has_result(*core.coll, core.index) ? 1u : 0u;
-    sent = std::max<std::uint64_t>(sent, core.coll->src.bytes);
   }
   const jal_coll_op& op = *members.front()->coll;
   SharedBuffer* result = nullptr;
@@ -259,19 +255,9 @@ void Job::complete(Collective& collective) {
   const Model& model = charges_.model();
   // A merge or reduction carries the largest contribution up the tree, then the result down.
   const bool is_up = op.kind == JAL_COLL_MERGE || op.kind == JAL_COLL_ALLREDUCE || op.kind == JAL_COLL_REDUCE;
-  const std::uint64_t occupied = charges_.collective_ps(bytes + (is_up ? sent : 0));
+  const std::uint64_t occupied = charges_.collective_ps(bytes + (is_up ? collective.sent_bytes : 0));
   const std::uint64_t latency = op.kind == JAL_COLL_BARRIER ? model.barrier_ps : model.collective_latency_ps;
-  const std::uint64_t end = arrival + latency + occupied;
-  for (CoreState* core : members) {
-    const std::uint64_t carried = has_result(*core->coll, core->index) ? core->coll->dst.bytes : core->coll->src.bytes;
-    core->ready_ps = end;
-    core->delivered = has_result(*core->coll, core->index) ? result : nullptr;
-    core->bytes_collective += carried;
-    core->energy_fj[JAL_UNIT_COLLECTIVE] += charges_.collective_fj(carried);
-    core->busy_ps[JAL_UNIT_COLLECTIVE] += occupied;
-    core->free_ps[kCollective] = end;
-    core->end_ps = std::max(core->end_ps, end);
-  }
+  collective.result = {0, result, collective.arrival_ps + latency + occupied, occupied};
 }
 
 template <bool kSanitize>
@@ -287,20 +273,29 @@ jal_ev collective_verb(jal_core* raw, const jal_coll_op* op, jal_after after, co
   TileSlot* out = takes && op->dst.bytes > 0 ? &slot_of(core, op->dst, "collective's dst") : nullptr;
   core.coll = op;
   core.arrival_ps = verb.start_ps(kCollective, after);
+  core.takes_result = takes;
   core.job->join_collective(core);
-  SharedBuffer* result = core.delivered;
-  core.delivered = nullptr;
-  const jal_ev ev = {core.ready_ps, ++core.sequence, JAL_ENGINE_COLLECTIVE};
+  const CollectiveResult done = *core.collective;
+  core.collective = nullptr;
+  SharedBuffer* result = takes ? done.data : nullptr;
+  const Charges& charges = core.job->charges();
+  const std::uint64_t carried = takes ? op->dst.bytes : op->src.bytes;
+  core.bytes_collective += carried;
+  core.energy_fj[JAL_UNIT_COLLECTIVE] += charges.collective_fj(carried);
+  core.busy_ps[JAL_UNIT_COLLECTIVE] += done.occupied_ps;
+  core.free_ps[kCollective] = done.end_ps;
+  core.end_ps = std::max(core.end_ps, done.end_ps);
+  const jal_ev ev = {done.end_ps, ++core.sequence, JAL_ENGINE_COLLECTIVE};
   if (result == nullptr) return ev;
   if (out == nullptr) {
-    core.job->buffers().drop(result);
+    drop(core, result);
     return ev;
   }
   if (!kSanitize && is_whole(*out, op->dst)) {
     bind_shared(core, *out, result);
   } else {
     std::memcpy(destination<kSanitize>(core, op->dst, op->dst.bytes, "collective's dst"), result->data, op->dst.bytes);
-    core.job->buffers().drop(result);
+    drop(core, result);
   }
   written_by<kSanitize>(core, op->dst, ev);
   return ev;

@@ -1,7 +1,9 @@
 // One core during one job: what a kernel sees (jal_core) and what the chip keeps behind it.
 //
-// Invariant: only the worker that runs the core's fiber touches it, except `ready` hand-over fields written under the
-// job's locks while the core is suspended. Times are picoseconds of device time, energies femtojoules.
+// Layout is speed: 64 cores take turns on a worker while weights stream through its caches, so each line that a turn
+// touches is a miss. What every verb needs lies together, tiles take half a line each, and the sanitizers' books are
+// kept apart. Invariant: only the worker that runs the core's fiber touches it, except `ready` hand-over fields written
+// under the job's locks while the core is suspended. Times are picoseconds of device time, energies femtojoules.
 #pragma once
 #include <jal/abi/power.h>
 #include <jal/kernel/core_abi.h>
@@ -21,15 +23,20 @@ class Job;
 /// collective's result.
 enum class Binding : std::uint8_t { empty, own, hbm, shared };
 
-struct TileSlot {
-  std::uint32_t bytes = 0;
-  std::uint32_t l1_offset = 0;
-  Binding binding = Binding::empty;
+struct alignas(32) TileSlot {
   std::byte* data = nullptr;  // of the present binding
   SharedBuffer* shared = nullptr;
+  std::uint32_t bytes = 0;
   // What prepare() left here, so that a GEMM never trusts an operand that something else wrote over. k = 0: no operand.
-  std::uint32_t operand_activation = 0, operand_k = 0, operand_m = 0;
-  // Sanitizer only: the last operation that wrote the tile, and which bytes were ever written.
+  std::uint32_t operand_k = 0, operand_m = 0;
+  std::uint32_t l1_line : 22 = 0;  // offset in L1 in units of 64 bytes
+  std::uint32_t operand_activation : 8 = 0;
+  Binding binding : 2 = Binding::empty;
+};
+static_assert(sizeof(TileSlot) == 32);
+
+/// What the sanitizers know of a tile: the last operation that wrote it, and which bytes were ever written.
+struct TileCheck {
   std::uint32_t writer_sequence = 0;
   std::uint32_t writer_engine = 0;
   bool is_writer_waited = true;
@@ -42,29 +49,56 @@ enum Engine : std::uint32_t { kDma, kMatrix, kVector, kCollective, kNoc, kEngine
 /// Why a core gave up its worker.
 enum class Suspension : std::uint8_t { none, collective, receive, ended, dead };
 
-struct CoreState : jal_core {
+struct CoreState;
+
+/// What one worker keeps while it runs cores.
+struct alignas(64) WorkerState {
+  std::uint32_t index = 0;
+  /// The core that runs next here; nobody else touches it meanwhile. nullptr: not known.
+  const CoreState* ahead = nullptr;
+  DropList drops;
+};
+
+/// What a complete collective tells its members. Valid until the group's next one is complete.
+struct CollectiveResult {
+  std::uint64_t arrived = 0;     // members that wait; none once it is complete
+  SharedBuffer* data = nullptr;  // one reference for each member with a result; nullptr: none
+  std::uint64_t end_ps = 0;
+  std::uint64_t occupied_ps = 0;
+};
+
+struct alignas(64) CoreState : jal_core {
+  // What every verb touches.
   Job* job = nullptr;
-  Fiber* fiber = nullptr;
+  WorkerState* worker = nullptr;  // that runs it now
+  std::byte* l1 = nullptr;        // its fiber's
   std::uint64_t now_ps = 0;
+  std::uint64_t verb_issue_ps = 0;  // of the model
+  std::uint64_t verbs_issued = 0;
+  const jal_site* site = nullptr;  // of the verb under way
+  std::vector<TileSlot> slots;
+  std::uint32_t top = 0;  // slots in use
+  std::uint32_t l1_used = 0;
   std::uint64_t free_ps[kEngines] = {};
   std::uint64_t end_ps = 0;  // latest completion of anything it issued
   std::uint32_t sequence = 0;
-  std::uint32_t l1_used = 0;
   std::uint32_t bound_hbm = 0;  // tiles aliasing HBM
-  std::vector<TileSlot> slots;
-  std::uint32_t top = 0;  // slots in use
+  /// A verb is under way: the emulator's own code, possibly with a lock. For signal handlers.
+  volatile bool is_in_verb = false;
   Suspension suspension = Suspension::none;
   bool is_ended = false;
-  // The blocking verb under way.
-  const jal_coll_op* coll = nullptr;
-  std::uint64_t arrival_ps = 0;
-  std::uint64_t ready_ps = 0;  // completion of the collective or message
-  SharedBuffer* delivered = nullptr;
+  bool is_receiving = false;
   std::uint32_t recv_from = 0;
   std::uint32_t recv_bytes = 0;
-  bool is_receiving = false;
-  const jal_site* site = nullptr;  // of the verb under way
-  std::uint64_t wait_begin_ps = 0;
+  // The blocking verb under way.
+  Fiber* fiber = nullptr;
+  const std::byte* stack_top = nullptr;  // of the suspended fiber
+  const jal_coll_op* coll = nullptr;
+  const CollectiveResult* collective = nullptr;
+  bool takes_result = false;
+  std::uint64_t arrival_ps = 0;
+  std::uint64_t ready_ps = 0;         // arrival of the message
+  SharedBuffer* delivered = nullptr;  // the message
   // Accounts.
   std::uint64_t busy_ps[JAL_UNIT_COUNT] = {};
   std::uint64_t energy_fj[JAL_UNIT_COUNT] = {};
@@ -72,7 +106,8 @@ struct CoreState : jal_core {
   struct Wait {
     std::uint64_t begin_ps, end_ps;
   };
-  std::vector<Wait> waits;  // only while somebody traces
+  std::vector<Wait> waits;        // only while somebody traces
+  std::vector<TileCheck> checks;  // by slot, only under a sanitizer
 };
 
 }  // namespace jal::emu

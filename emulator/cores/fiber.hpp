@@ -30,6 +30,8 @@ class Fiber {
   [[noreturn]] void abandon();
 
   std::byte* l1() const { return l1_; }
+  /// Lowest address of the suspended fiber's frames.
+  const std::byte* stack_top() const { return static_cast<const std::byte*>(own_); }
   /// Makes the L1 zero again; costs what was touched.
   void scrub_l1();
   const std::byte* stack_low() const { return stack_; }

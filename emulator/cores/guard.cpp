@@ -28,9 +28,8 @@ int watchdog_signal() { return SIGRTMAX - 3; }
 
 /// Runs on the thread's own emergency stack after a handler returned: the fiber's stack may be what overflowed.
 [[noreturn]] void leave_fiber() {
-  RunningCore& running = running_core();
-  CoreState* core = running.core;
-  running.is_in_verb = true;
+  CoreState* core = running_core();
+  core->is_in_verb = true;
   core->fiber->abandon();
 }
 
@@ -47,9 +46,8 @@ void redirect(void* context) {
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
-  RunningCore& running = running_core();
-  CoreState* core = running.core;
-  if (core != nullptr && !running.is_in_verb) {
+  CoreState* core = running_core();
+  if (core != nullptr && !core->is_in_verb) {
     const char* what = signal == SIGSEGV  ? "the kernel read or wrote memory that is not its own"
                        : signal == SIGBUS ? "the kernel made an access that the bus refused"
                        : signal == SIGFPE ? "the kernel divided by zero or overflowed an integer division"
@@ -76,10 +74,9 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 }
 
 void on_watchdog(int, siginfo_t*, void* context) {
-  RunningCore& running = running_core();
-  CoreState* core = running.core;
+  CoreState* core = running_core();
   // In a verb the job's stop flag is seen at the next one.
-  if (core == nullptr || running.is_in_verb || !core->job->is_stopping()) return;
+  if (core == nullptr || core->is_in_verb || !core->job->is_stopping()) return;
   core->suspension = Suspension::dead;
   redirect(context);
 }

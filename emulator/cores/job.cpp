@@ -15,11 +15,29 @@
 
 namespace jal::emu {
 
-RunningCore& running_core() {
-  // A fiber may move to another thread between two calls, so the address is never kept across a switch.
-  static thread_local RunningCore running;
-  return running;
+namespace {
+
+/// Initial-exec: a plain load, where the default would be a call. Written by the worker's own loop only.
+__attribute__((tls_model("initial-exec"))) thread_local CoreState* t_running = nullptr;
+
+/// Brings what a core's next turn reads first into this CPU's cache, while another core computes.
+void prefetch_state(const CoreState& core) {
+  const auto* at = reinterpret_cast<const std::byte*>(&core);
+  for (std::size_t line = 0; line < sizeof(CoreState); line += 64) __builtin_prefetch(at + line, 1);
 }
+
+/// The same for what the state points to; the state should be there already.
+void prefetch_reach(const CoreState& core) {
+  if (core.stack_top != nullptr) {
+    for (std::size_t line = 0; line < 1536; line += 64) __builtin_prefetch(core.stack_top + line, 1);
+  }
+  const std::uint32_t first = core.top > 16 ? core.top - 16 : 0;
+  for (std::uint32_t slot = first; slot < core.top; slot += 2) __builtin_prefetch(core.slots.data() + slot, 1);
+}
+
+}  // namespace
+
+CoreState* running_core() { return t_running; }
 
 Fiber* FiberPool::take() {
   const std::lock_guard guard(lock_);
@@ -50,9 +68,8 @@ Job::Job(const Charges& charges, Hbm& hbm, FiberPool& fibers, SharedPool& buffer
       sanitize_(setup.sanitize),
       is_traced_(setup.is_traced),
       text_(setup.text),
-      verb_fj_(charges.verb_fj()),
       count_(static_cast<std::uint32_t>(std::popcount(setup.request->core_mask))),
-      run_lists_(setup.workers),
+      homes_(setup.workers),
       inbox_(count_),
       link_bytes_(charges.model().cores * 4) {
   const Model& model = charges.model();
@@ -61,8 +78,11 @@ Job::Job(const Charges& charges, Hbm& hbm, FiberPool& fibers, SharedPool& buffer
   for (std::uint64_t rest = request_.core_mask; rest != 0; rest &= rest - 1, ++index) {
     CoreState& core = cores_[index];
     std::vector<TileSlot> slots = std::move(core.slots);
+    std::vector<TileCheck> checks = std::move(core.checks);
     core = CoreState{};
     core.slots = std::move(slots);
+    core.checks = std::move(checks);
+    core.verb_issue_ps = model.verb_issue_ps;
     core.verbs = setup.verbs;
     core.arguments = request_.arguments;
     core.argument_bytes = request_.argument_bytes;
@@ -78,16 +98,16 @@ Job::Job(const Charges& charges, Hbm& hbm, FiberPool& fibers, SharedPool& buffer
     core.now_ps = request_.start_ps;
     core.end_ps = request_.start_ps;
     std::fill(std::begin(core.free_ps), std::end(core.free_ps), request_.start_ps);
-    run_lists_[home(index)].push_back(index);
+    runnable_ |= 1ull << index;
+    homes_[home(index)] |= 1ull << index;
   }
-  runnable_ = count_;
-  runnable_hint_.store(count_, std::memory_order_relaxed);
+  set_runnable();
 }
 
 void Job::run_kernel(void* argument) {
   auto& core = *static_cast<CoreState*>(argument);
   core.job->function_(&core);
-  running_core().is_in_verb = true;
+  core.is_in_verb = true;
   core.site = nullptr;  // the last verb's site went with its frame
   if ((core.job->sanitize_ & JAL_SANITIZE_MEMORY) != 0) {
     for (std::uint32_t i = 0; i < core.top; ++i) check_guard(core, core.slots[i], i + 1);
@@ -95,91 +115,116 @@ void Job::run_kernel(void* argument) {
   core.suspension = Suspension::ended;
 }
 
-CoreState* Job::next(std::uint32_t worker) {
-  const std::lock_guard guard(lock_);
-  if (is_stopping()) return nullptr;
-  for (std::uint32_t n = 0; n < workers_; ++n) {
-    std::deque<std::uint32_t>& list = run_lists_[(worker + n) % workers_];
-    if (list.empty()) continue;
-    // The own list from the front, another's from the back: a thief takes what its owner would reach last.
-    const std::uint32_t index = n == 0 ? list.front() : list.back();
-    if (n == 0) {
-      list.pop_front();
-    } else {
-      list.pop_back();
-    }
-    --runnable_;
-    runnable_hint_.store(runnable_, std::memory_order_relaxed);
-    ++running_;
-    return &cores_[index];
+void Job::set_runnable() { is_anything_runnable_.store(runnable_ != 0, std::memory_order_relaxed); }
+
+void Job::push(const CoreState& core) {
+  runnable_ |= 1ull << core.index;
+  set_runnable();
+}
+
+/// The cores that a worker runs next, several at a time: the lock and what it guards move between CPUs, at 50 to 100 ns
+/// a line, so they are touched a few times in a round of 64 cores and not 64 times. Half of what is left at most, so
+/// that both sides of an uneven round end together.
+std::uint64_t Job::claim(std::uint32_t worker) {
+  if (is_stopping() || runnable_ == 0) return 0;
+  const std::uint64_t own = runnable_ & homes_[worker];
+  std::uint64_t claimed = 0;
+  if (own != 0) {
+    const std::uint32_t wanted = workers_ == 1 ? 64 : static_cast<std::uint32_t>(std::popcount(own) + 1) / 2;
+    std::uint64_t rest = own;
+    for (std::uint32_t n = 0; n < wanted && rest != 0; ++n) rest &= rest - 1;
+    claimed = own & ~rest;
+  } else {
+    // A thief takes what the owner would reach last.
+    claimed = 1ull << (63 - std::countl_zero(runnable_));
   }
-  return nullptr;
+  runnable_ &= ~claimed;
+  if (runnable_ == 0) set_runnable();
+  if (running_ == 0) is_anything_running_.store(true, std::memory_order_relaxed);
+  running_ += static_cast<std::uint32_t>(std::popcount(claimed));
+  return claimed;
 }
 
-void Job::push(CoreState& core) {
-  run_lists_[home(core.index)].push_back(core.index);
-  ++runnable_;
-  runnable_hint_.store(runnable_, std::memory_order_relaxed);
-}
-
-void Job::work(std::uint32_t worker) {
+void Job::work(std::uint32_t index) {
   Backoff backoff;
-  RunningCore& running = running_core();
+  WorkerState worker;
+  worker.index = index;
+  std::uint64_t claimed = 0;  // and run: to be settled
   for (;;) {
-    CoreState* core = next(worker);
-    if (core == nullptr) {
-      {
-        const std::lock_guard guard(lock_);
-        if (running_ == 0 && (is_stopping() || ended_ == count_)) return;
-        if (running_ == 0 && runnable_ == 0) {
-          declare_deadlock();
-          return;
-        }
+    {
+      const std::lock_guard guard(lock_);
+      // Their fibers are saved, so from here on another worker may resume them.
+      for (std::uint64_t rest = claimed; rest != 0; rest &= rest - 1) {
+        settle(cores_[static_cast<std::uint32_t>(std::countr_zero(rest))]);
       }
+      claimed = claim(index);
+      if (claimed == 0 && running_ == 0) {
+        if (!is_stopping() && ended_ != count_) declare_deadlock();
+        break;
+      }
+    }
+    if (claimed == 0) {
       // Look without the lock until something changes.
       do {
         backoff.pause();
-      } while (runnable_hint_.load(std::memory_order_relaxed) == 0 && !is_stopping() && [&] {
-        const std::lock_guard guard(lock_);
-        return running_ != 0;
-      }());
+      } while (!is_anything_runnable_.load(std::memory_order_relaxed) &&
+               is_anything_running_.load(std::memory_order_relaxed) && !is_stopping());
       continue;
     }
     backoff.reset();
-    if (core->fiber == nullptr) {
-      core->fiber = fibers_.take();
-      if (core->fiber->l1_client != request_.client) {
-        // The L1 may hold another client's data. Only pages that were touched cost anything here.
-        if (core->fiber->l1_client != UINT32_MAX) core->fiber->scrub_l1();
-        core->fiber->l1_client = request_.client;
-      }
-      core->fiber->prepare(&Job::run_kernel, core);
+    run_claimed(claimed, worker);
+  }
+  worker.drops.flush(buffers_);
+}
+
+void Job::run_claimed(std::uint64_t claimed, WorkerState& worker) {
+  while (claimed != 0) {
+    CoreState& core = cores_[static_cast<std::uint32_t>(std::countr_zero(claimed))];
+    claimed &= claimed - 1;
+    worker.ahead = claimed == 0 ? nullptr : &cores_[static_cast<std::uint32_t>(std::countr_zero(claimed))];
+    if (worker.ahead != nullptr) {
+      prefetch_reach(*worker.ahead);
+      const std::uint64_t after = claimed & (claimed - 1);
+      if (after != 0) prefetch_state(cores_[static_cast<std::uint32_t>(std::countr_zero(after))]);
     }
-    running.core = core;
-    running.is_in_verb = core->suspension != Suspension::none;
-    core->fiber->resume();
-    running.core = nullptr;
-    settle(*core);
+    core.worker = &worker;
+    if (core.fiber == nullptr) start(core);
+    t_running = &core;
+    core.fiber->resume();
+    t_running = nullptr;
+    core.stack_top = core.fiber->stack_top();
+    if (core.suspension == Suspension::ended || core.suspension == Suspension::dead) recycle(core);
   }
 }
 
-/// The fiber is saved, so from here on another worker may resume the core.
-void Job::settle(CoreState& core) {
-  const Suspension why = core.suspension;
-  if (why == Suspension::ended || why == Suspension::dead) {
-    for (std::uint32_t i = 0; i < core.top; ++i) {
-      if (core.slots[i].shared != nullptr) buffers_.drop(core.slots[i].shared);
-      core.slots[i].shared = nullptr;
-    }
-    core.top = 0;
-    fibers_.give(core.fiber);
-    core.fiber = nullptr;
+void Job::start(CoreState& core) {
+  core.fiber = fibers_.take();
+  if (core.fiber->l1_client != request_.client) {
+    // The L1 may hold another client's data. Only pages that were touched cost anything here.
+    if (core.fiber->l1_client != UINT32_MAX) core.fiber->scrub_l1();
+    core.fiber->l1_client = request_.client;
   }
-  const std::lock_guard guard(lock_);
+  core.l1 = core.fiber->l1();
+  core.fiber->prepare(&Job::run_kernel, &core);
+}
+
+void Job::recycle(CoreState& core) {
+  for (std::uint32_t i = 0; i < core.top; ++i) {
+    if (core.slots[i].shared != nullptr) drop(core, core.slots[i].shared);
+    core.slots[i].shared = nullptr;
+  }
+  core.top = 0;
+  fibers_.give(core.fiber);
+  core.fiber = nullptr;
+  core.stack_top = nullptr;
+}
+
+void Job::settle(CoreState& core) {
   --running_;
-  switch (why) {
+  if (running_ == 0) is_anything_running_.store(false, std::memory_order_relaxed);
+  switch (core.suspension) {
     case Suspension::collective:
-      if (arrive(core)) push(core);
+      if (arrive(core)) set_runnable();
       break;
     case Suspension::receive:
       if (deliver(core)) {
@@ -200,8 +245,7 @@ void Job::leave(CoreState& core) {
   core.fiber->abandon();
 }
 
-void Job::fault(CoreState& core, std::int32_t status, std::string&& text, const jal_site* site,
-                std::uint64_t address) {
+void Job::fault(CoreState& core, std::int32_t status, std::string&& text, const jal_site* site, std::uint64_t address) {
   {
     const std::string message = std::move(text);  // freed here: no frame of the fiber is ever unwound
     const std::lock_guard guard(lock_);
@@ -266,7 +310,7 @@ void Job::declare_deadlock() {
     } else {
       std::uint64_t missing = core.coll->group;
       for (const Collective& c : collectives_) {
-        if (c.group == core.coll->group) missing &= ~c.arrived;
+        if (c.group == core.coll->group) missing &= ~c.result.arrived;
       }
       text +=
           fmt::format(" core {} in a collective (kind {}) for ranks {:#x};", core.core_id, core.coll->kind, missing);
@@ -320,36 +364,45 @@ void Job::receive(CoreState& core) {
 }
 
 void Job::join_collective(CoreState& core) {
-  {
-    const std::lock_guard guard(lock_);
-    // The last one need not sleep.
-    for (Collective& c : collectives_) {
-      if (c.group != core.coll->group || (c.arrived | 1ull << core.index) != c.group) continue;
-      if (arrive(core)) return;
-    }
-  }
-  if (is_stopping()) leave(core);
   core.suspension = Suspension::collective;
   core.fiber->suspend();
   core.suspension = Suspension::none;
   if (is_stopping()) leave(core);
 }
 
-/// Counts the core in. True: it was the last; everything is delivered and the others are runnable. Called with the lock
-/// held.
 bool Job::arrive(CoreState& core) {
-  const std::uint64_t group = core.coll->group;
+  const jal_coll_op& op = *core.coll;
   Collective* collective = nullptr;
   for (Collective& c : collectives_) {
-    if (c.group == group) collective = &c;
+    if (c.group == op.group) collective = &c;
   }
   if (collective == nullptr) {
-    collectives_.push_back({group, 0, 0});
-    collective = &collectives_.back();
+    collective = &collectives_.emplace_back();
+    collective->group = op.group;
   }
-  collective->arrived |= 1ull << core.index;
-  if (collective->arrived != group) return false;
-  const std::string mismatch = check_members(*collective);
+  if (collective->result.arrived == 0) {
+    collective->first = op;
+    collective->arrival_ps = collective->sent_bytes = collective->given_bytes = 0;
+    collective->is_doubtful = false;
+  }
+  const jal_coll_op& first = collective->first;
+  collective->is_doubtful = collective->is_doubtful || op.kind != first.kind || op.op != first.op ||
+                            op.root != first.root || op.outer != first.outer || op.slots != first.slots ||
+                            op.leaf_stride != first.leaf_stride || op.leaf_count != first.leaf_count ||
+                            op.rows != first.rows || op.head_dim != first.head_dim || op.dst.bytes != first.dst.bytes ||
+                            (op.kind == JAL_COLL_ALLREDUCE && op.src.bytes != first.src.bytes) ||
+                            op.kind == JAL_COLL_REDUCE || op.kind == JAL_COLL_BROADCAST;
+  collective->result.arrived |= 1ull << core.index;
+  collective->arrival_ps = std::max(collective->arrival_ps, core.arrival_ps);
+  collective->sent_bytes = std::max<std::uint64_t>(collective->sent_bytes, op.src.bytes);
+  collective->given_bytes += op.src.bytes;
+  core.collective = &collective->result;
+  if (collective->result.arrived != collective->group) return false;
+  // Equal operations of every member are the rule; only where they may differ are all looked at again.
+  const bool is_checked = !collective->is_doubtful &&
+                          (op.kind != JAL_COLL_ALLGATHER || collective->given_bytes == op.dst.bytes) &&
+                          (op.kind != JAL_COLL_ALLREDUCE || op.src.bytes == op.dst.bytes);
+  const std::string mismatch = is_checked ? std::string() : check_members(*collective);
   if (!mismatch.empty()) {
     if (fault_.status == JAL_OK) {
       fault_.status = JAL_ERROR_KERNEL_FAULT;
@@ -364,11 +417,8 @@ bool Job::arrive(CoreState& core) {
     return false;
   }
   complete(*collective);
-  collective->arrived = 0;
-  for (std::uint64_t rest = group; rest != 0; rest &= rest - 1) {
-    CoreState& member = cores_[static_cast<std::uint32_t>(std::countr_zero(rest))];
-    if (&member != &core) push(member);
-  }
+  collective->result.arrived = 0;
+  runnable_ |= collective->group;
   return true;
 }
 
@@ -395,6 +445,11 @@ void Job::finish(hal::CoreJobResult& out) {
   // Workers have returned. Cores that were suspended when the job failed still have their fiber.
   for (std::uint32_t i = 0; i < count_; ++i) {
     CoreState& core = cores_[i];
+    // A collective was complete, and the core never came to take its result.
+    const CollectiveResult* result = core.collective;
+    if (result != nullptr && core.takes_result && result->data != nullptr && (result->arrived >> i & 1) == 0)
+      buffers_.drop(result->data);
+    core.collective = nullptr;
     if (core.fiber == nullptr) continue;
     for (std::uint32_t t = 0; t < core.top; ++t) {
       if (core.slots[t].shared != nullptr) buffers_.drop(core.slots[t].shared);
@@ -405,6 +460,7 @@ void Job::finish(hal::CoreJobResult& out) {
     core.top = 0;
     fibers_.give(core.fiber);
     core.fiber = nullptr;
+    core.stack_top = nullptr;
   }
   for (std::deque<Message>& inbox : inbox_) {
     for (const Message& message : inbox) buffers_.drop(message.data);
@@ -424,6 +480,7 @@ void Job::finish(hal::CoreJobResult& out) {
       out.busy_ps[unit] += core.busy_ps[unit];
       out.energy_fj[unit] += core.energy_fj[unit];
     }
+    out.energy_fj[JAL_UNIT_SCALAR] += core.verbs_issued * charges_.verb_fj();
   }
   // Contention, free of order: no link can have carried its bytes faster than it runs.
   std::uint64_t most = 0;

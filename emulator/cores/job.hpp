@@ -1,7 +1,7 @@
 // One dispatch while it runs: its cores, who may run next, collectives under way, messages, the first fault.
 //
 // What it is not: a thread or a clock. Workers call work(); the kernel's verbs call the rest. Invariant: a core is in
-// exactly one place: running on a worker, in a run list, suspended in a collective or a receive, or ended. Results and
+// exactly one place: claimed by a worker, runnable, suspended in a collective or a receive, or ended. Results and
 // times follow from the kernel alone: which worker runs a core, and when, changes nothing. Locks: `lock_` guards run
 // lists, collectives, messages and the fault; it is never held while a kernel or an engine runs.
 #pragma once
@@ -63,7 +63,8 @@ class Job {
   void join_collective(CoreState& core);
   void send(CoreState& from, std::uint32_t to, SharedBuffer* data, std::uint32_t bytes, std::uint64_t ready_ps);
   void receive(CoreState& core);
-  /// Records the first fault and never returns. No frame below is unwound: callers hold nothing that owns memory but `text`.
+  /// Records the first fault and never returns. No frame below is unwound: callers hold nothing that owns memory but
+  /// `text`.
   [[noreturn]] void fault(CoreState& core, std::int32_t status, std::string&& text, const jal_site* site,
                           std::uint64_t address = 0);
   /// Records a fault without a core's cooperation (a signal). Async-signal-safe: no allocation.
@@ -72,7 +73,6 @@ class Job {
   void stop(std::int32_t status, const char* text);
   /// A kernel's text to its client.
   void print(const CoreState& core, std::string_view text);
-  std::uint64_t verb_fj() const { return verb_fj_; }
   bool is_stopping() const { return is_stopping_.load(std::memory_order_relaxed); }
   /// A core that notices that the job is over leaves here.
   [[noreturn]] void leave(CoreState& core);
@@ -95,19 +95,30 @@ class Job {
     SharedBuffer* data;
     std::uint64_t ready_ps;
   };
+  /// A collective under way, and the last one's result.
   struct Collective {
     std::uint64_t group = 0;
-    std::uint64_t arrived = 0;
-    std::uint32_t count = 0;
+    // Of the members that have arrived.
+    std::uint64_t arrival_ps = 0;
+    std::uint64_t sent_bytes = 0;   // the largest contribution
+    std::uint64_t given_bytes = 0;  // the sum
+    jal_coll_op first;              // of the first to arrive
+    bool is_doubtful = false;       // some member's operation differs from the first's
+    CollectiveResult result;
   };
 
   static void run_kernel(void* core);
-  CoreState* next(std::uint32_t worker);
-  void settle(CoreState& core);  // after the fiber came back
+  void start(CoreState& core);
+  void recycle(CoreState& core);  // its fiber and tiles, when its kernel is over
+  void run_claimed(std::uint64_t claimed, WorkerState& worker);
+  // With the lock held:
+  std::uint64_t claim(std::uint32_t worker);
+  void settle(CoreState& core);  // after its fiber came back
   bool arrive(CoreState& core);  // true: the core was the last one and the collective is complete
   void complete(Collective& collective);
+  void set_runnable();
   std::string check_members(const Collective& collective) const;
-  void push(CoreState& core);
+  void push(const CoreState& core);
   bool deliver(CoreState& core);
   void declare_deadlock();
   std::uint32_t home(std::uint32_t index) const { return index * workers_ / count_; }
@@ -122,28 +133,24 @@ class Job {
   std::uint32_t workers_, sanitize_;
   bool is_traced_;
   TextPort* text_;
-  std::uint64_t verb_fj_;  // asked for by every verb
   std::uint32_t count_ = 0;
+  std::atomic<bool> is_stopping_{false};  // read by every verb, so not on a line that workers write
 
-  SpinLock lock_;
-  std::vector<std::deque<std::uint32_t>> run_lists_;  // indices, by worker
-  std::vector<std::deque<Message>> inbox_;            // by receiving index
-  std::vector<Collective> collectives_;
-  std::uint32_t running_ = 0;   // cores on workers
-  std::uint32_t runnable_ = 0;  // in run lists
+  alignas(64) SpinLock lock_;
+  std::uint64_t runnable_ = 0;  // cores that may run, by index
+  std::uint32_t running_ = 0;   // cores that workers have claimed
   std::uint32_t ended_ = 0;
-  std::atomic<bool> is_stopping_{false};
-  std::atomic<std::uint32_t> runnable_hint_{0};
+  std::vector<std::uint64_t> homes_;        // by worker: the cores it takes first
+  std::vector<std::deque<Message>> inbox_;  // by receiving index
+  std::deque<Collective> collectives_;      // addresses stay
   hal::FaultReport fault_;
   std::vector<std::atomic<std::uint64_t>> link_bytes_;
+  // What a worker without work watches.
+  alignas(64) std::atomic<bool> is_anything_runnable_{false};
+  std::atomic<bool> is_anything_running_{false};
 };
 
 /// The core whose kernel runs on this thread, for signal handlers; nullptr outside kernels.
-struct RunningCore {
-  CoreState* core = nullptr;
-  /// A verb is under way: the emulator's own code, possibly with a lock.
-  volatile bool is_in_verb = false;
-};
-RunningCore& running_core();
+CoreState* running_core();
 
 }  // namespace jal::emu

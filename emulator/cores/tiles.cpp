@@ -22,7 +22,7 @@ TileSlot& slot_of(CoreState& core, jal_tile tile, const char* what) {
   TileSlot& slot = core.slots[tile.id - 1];
   if (tile.offset > slot.bytes || tile.bytes > slot.bytes - tile.offset) {
     std::string text = fmt::format("{}: bytes {} to {} of tile {}, which has {}", what, tile.offset,
-                                         static_cast<std::uint64_t>(tile.offset) + tile.bytes, tile.id, slot.bytes);
+                                   static_cast<std::uint64_t>(tile.offset) + tile.bytes, tile.id, slot.bytes);
     if ((core.job->sanitize() & JAL_SANITIZE_MEMORY) != 0) report(core, "memory", std::move(text));
     core.job->fault(core, JAL_ERROR_KERNEL_FAULT, std::move(text), core.site);
   }
@@ -34,9 +34,11 @@ void report(CoreState& core, const char* sanitizer, std::string&& text) {
   core.job->fault(core, JAL_ERROR_SANITIZER, std::move(text), core.site);
 }
 
+void drop(CoreState& core, SharedBuffer* buffer) { core.worker->drops.drop(core.job->buffers(), buffer); }
+
 void unbind(CoreState& core, TileSlot& slot) {
   if (slot.binding == Binding::shared) {
-    core.job->buffers().drop(slot.shared);
+    drop(core, slot.shared);
     slot.shared = nullptr;
   } else if (slot.binding == Binding::hbm) {
     --core.bound_hbm;
@@ -69,18 +71,18 @@ void too_small(CoreState& core, jal_tile tile, std::uint64_t bytes, const char* 
   core.job->fault(core, JAL_ERROR_KERNEL_FAULT, std::move(text), core.site);
 }
 
-void check_race(CoreState& core, const TileSlot& slot, const char* what, std::uint32_t engine, jal_after after) {
-  if (slot.is_writer_waited) return;
+void check_race(CoreState& core, const TileCheck& check, const char* what, std::uint32_t engine, jal_after after) {
+  if (check.is_writer_waited) return;
   // An engine executes its own operations in order.
-  if (engine != JAL_ENGINE_NONE && engine == slot.writer_engine) return;
+  if (engine != JAL_ENGINE_NONE && engine == check.writer_engine) return;
   for (std::uint32_t i = 0; i < after.count; ++i) {
-    if (after.ev[i].sequence == slot.writer_sequence) return;
+    if (after.ev[i].sequence == check.writer_sequence) return;
   }
   constexpr const char* kEngines[] = {"the scalar unit",        "the DMA", "the matrix engine", "the vector engine",
                                       "the collective network", "the NoC"};
   report(core, "race",
          fmt::format("{} is read before {} has written it; wait for that operation's ticket, or pass it as `after`",
-                     what, kEngines[std::min<std::uint32_t>(slot.writer_engine, 5)]));
+                     what, kEngines[std::min<std::uint32_t>(check.writer_engine, 5)]));
 }
 
 }  // namespace
@@ -92,14 +94,15 @@ const std::byte* source(CoreState& core, jal_tile tile, std::uint64_t bytes, con
   if (bytes > tile.bytes) too_small(core, tile, bytes, what);
   if (slot.binding == Binding::empty) unbind(core, slot);
   if constexpr (kSanitize) {
+    const TileCheck& check = core.checks[tile.id - 1];
     const std::uint32_t bits = core.job->sanitize();
-    if ((bits & JAL_SANITIZE_RACE) != 0) check_race(core, slot, what, engine, after);
+    if ((bits & JAL_SANITIZE_RACE) != 0) check_race(core, check, what, engine, after);
     if ((bits & JAL_SANITIZE_INIT) != 0) {
-      const auto begin = slot.written.begin() + tile.offset;
+      const auto begin = check.written.begin() + tile.offset;
       const auto hole = std::find(begin, begin + static_cast<std::ptrdiff_t>(bytes), false);
       if (hole != begin + static_cast<std::ptrdiff_t>(bytes)) {
         report(core, "init",
-               fmt::format("{}: byte {} of tile {} is read and was never written", what, hole - slot.written.begin(),
+               fmt::format("{}: byte {} of tile {} is read and was never written", what, hole - check.written.begin(),
                            tile.id));
       }
     }
@@ -120,8 +123,9 @@ std::byte* destination(CoreState& core, jal_tile tile, std::uint64_t bytes, cons
   }
   slot.operand_k = 0;
   if constexpr (kSanitize) {
-    std::fill_n(slot.written.begin() + tile.offset, bytes, true);
-    slot.is_writer_waited = true;
+    TileCheck& check = core.checks[tile.id - 1];
+    std::fill_n(check.written.begin() + tile.offset, bytes, true);
+    check.is_writer_waited = true;
   }
   return slot.data + tile.offset;
 }
@@ -129,10 +133,10 @@ std::byte* destination(CoreState& core, jal_tile tile, std::uint64_t bytes, cons
 template <bool kSanitize>
 void written_by(CoreState& core, jal_tile tile, jal_ev ev) {
   if constexpr (kSanitize) {
-    TileSlot& slot = core.slots[tile.id - 1];
-    slot.writer_sequence = ev.sequence;
-    slot.writer_engine = ev.engine;
-    slot.is_writer_waited = false;
+    TileCheck& check = core.checks[tile.id - 1];
+    check.writer_sequence = ev.sequence;
+    check.writer_engine = ev.engine;
+    check.is_writer_waited = false;
   }
 }
 

@@ -40,10 +40,15 @@ void bind_hbm(CoreState& core, TileSlot& slot, std::byte* data);
 void unbind(CoreState& core, TileSlot& slot);
 
 inline bool is_whole(const TileSlot& slot, jal_tile tile) { return tile.offset == 0 && tile.bytes == slot.bytes; }
-inline std::byte* own_bytes(const CoreState& core, const TileSlot& slot) { return core.fiber->l1() + slot.l1_offset; }
+inline std::byte* own_bytes(const CoreState& core, const TileSlot& slot) {
+  return core.l1 + static_cast<std::size_t>(slot.l1_line) * kTileAlign;
+}
 
 /// A sanitizer's finding: one line to the client's text ring, then the dispatch ends with SANITIZER.
 [[noreturn]] void report(CoreState& core, const char* sanitizer, std::string&& text);
+
+/// Gives up a reference to a shared buffer.
+void drop(CoreState& core, SharedBuffer* buffer);
 
 /// Checks the guard behind a tile (JAL_SANITIZE=memory).
 void check_guard(CoreState& core, const TileSlot& slot, std::uint32_t id);

@@ -192,7 +192,7 @@ bool recall_rmsnorm(CoreState& core, const jal_vec_op& op, TileSlot& out, const 
                               static_cast<std::uint32_t>(b - weight.shared->data),
                               op.s0};
   SharedBuffer* input = in.shared;
-  SharedBuffer* result = SharedPool::recall(input, key);
+  SharedBuffer* result = SharedPool::recall(input, key, core.worker->index);
   if (result == nullptr) {
     result = core.job->buffers().take(bytes, 1);
     for (std::uint32_t r = 0; r < rows; ++r)

@@ -11,14 +11,13 @@ namespace jal::emu {
 class VerbScope {
  public:
   VerbScope(jal_core* raw, const jal_site* site) : core(state_of(raw)) {
-    running_core().is_in_verb = true;
+    core.is_in_verb = true;
     core.site = site;
-    const Charges& charges = core.job->charges();
-    core.now_ps += charges.model().verb_issue_ps;
-    core.energy_fj[JAL_UNIT_SCALAR] += core.job->verb_fj();
+    core.now_ps += core.verb_issue_ps;
+    ++core.verbs_issued;
     if (core.job->is_stopping()) core.job->leave(core);
   }
-  ~VerbScope() { running_core().is_in_verb = false; }
+  ~VerbScope() { core.is_in_verb = false; }
   VerbScope(const VerbScope&) = delete;
   VerbScope& operator=(const VerbScope&) = delete;
 

@@ -8,6 +8,7 @@
 #include <jal/abi/status.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -59,18 +60,25 @@ jal_tile alloc(jal_core* raw, std::uint32_t bytes, const jal_site* site) {
   if (core.top == core.slots.size()) core.slots.emplace_back();
   TileSlot& slot = core.slots[core.top++];
   slot.bytes = bytes;
-  slot.l1_offset = core.l1_used;
+  slot.l1_line = core.l1_used / kTileAlign & 0x3fffff;
   slot.binding = Binding::empty;
   slot.shared = nullptr;
   slot.data = nullptr;
   slot.operand_k = 0;
   core.l1_used = static_cast<std::uint32_t>(end);
   if constexpr (kSanitize) {
-    slot.is_writer_waited = true;
-    slot.written.assign(bytes, false);
+    if (core.checks.size() < core.top) core.checks.resize(core.top);
+    TileCheck& check = core.checks[core.top - 1];
+    check.is_writer_waited = true;
+    check.written.assign(bytes, false);
     std::memset(own_bytes(core, slot) + bytes, kGuardValue, kGuardBytes);
   }
-  return {core.top, 0, bytes};
+  // One store for two fields: g++ 12 reads them back as one, and narrow stores do not forward.
+  const std::uint64_t id_and_offset = core.top;
+  jal_tile tile;
+  std::memcpy(&tile, &id_and_offset, sizeof id_and_offset);
+  tile.bytes = bytes;
+  return tile;
 }
 
 template <bool kSanitize>
@@ -78,13 +86,19 @@ void release(jal_core* raw, jal_tile from, const jal_site* site) {
   VerbScope verb(raw, site);
   CoreState& core = verb.core;
   const TileSlot& first = slot_of(core, {from.id, 0, 0}, "release");
-  const std::uint32_t l1_offset = first.l1_offset;
+  const std::uint32_t l1_used = first.l1_line * kTileAlign;
   for (std::uint32_t i = from.id - 1; i < core.top; ++i) {
     if (kSanitize && (core.job->sanitize() & JAL_SANITIZE_MEMORY) != 0) check_guard(core, core.slots[i], i + 1);
-    unbind(core, core.slots[i]);
+    TileSlot& slot = core.slots[i];
+    if (slot.binding == Binding::shared) {
+      drop(core, slot.shared);
+      slot.shared = nullptr;
+    } else if (slot.binding == Binding::hbm) {
+      --core.bound_hbm;
+    }
   }
   core.top = from.id - 1;
-  core.l1_used = l1_offset;
+  core.l1_used = l1_used;
 }
 
 /// The HBM range of a load or store; faults when it is not mapped for this client.
@@ -190,9 +204,9 @@ void wait(jal_core* raw, jal_ev ev, const jal_site* site) {
   CoreState& core = verb.core;
   if constexpr (kSanitize) {
     for (std::uint32_t i = 0; i < core.top; ++i) {
-      TileSlot& slot = core.slots[i];
+      TileCheck& check = core.checks[i];
       // An engine completes in order, so earlier operations of the same engine are complete too.
-      if (slot.writer_engine == ev.engine && slot.writer_sequence <= ev.sequence) slot.is_writer_waited = true;
+      if (check.writer_engine == ev.engine && check.writer_sequence <= ev.sequence) check.is_writer_waited = true;
     }
   }
   if (ev.time_ps <= core.now_ps) return;
@@ -208,8 +222,8 @@ void* view(jal_core* raw, jal_tile tile, std::uint32_t mode, const jal_site* sit
     return const_cast<std::byte*>(source<kSanitize>(core, tile, tile.bytes, "view", JAL_ENGINE_NONE, {nullptr, 0}));
   }
   if constexpr (kSanitize) {
-    TileSlot& slot = slot_of(core, tile, "view");
-    if ((core.job->sanitize() & JAL_SANITIZE_RACE) != 0 && !slot.is_writer_waited)
+    (void)slot_of(core, tile, "view");
+    if ((core.job->sanitize() & JAL_SANITIZE_RACE) != 0 && !core.checks[tile.id - 1].is_writer_waited)
       (void)source<true>(core, {tile.id, 0, 0}, 0, "write view", JAL_ENGINE_NONE, {nullptr, 0});
   }
   return destination<kSanitize>(core, tile, tile.bytes, "view", true);
@@ -238,7 +252,7 @@ jal_ev prepare(jal_core* raw, const jal_prepare_op* op, jal_after after, const j
                                 0,
                                 0,
                                 0};
-    SharedBuffer* result = SharedPool::recall(shared, key);
+    SharedBuffer* result = SharedPool::recall(shared, key, core.worker->index);
     if (result == nullptr) {
       result = core.job->buffers().take(bytes, 1);
       (void)prepare_operand(format, reinterpret_cast<const float*>(x), op->x_stride, op->k, op->m, result->data);
@@ -252,7 +266,7 @@ jal_ev prepare(jal_core* raw, const jal_prepare_op* op, jal_after after, const j
                       "prepare: the operand's tile does not start at a multiple of 64", site);
     (void)prepare_operand(format, reinterpret_cast<const float*>(x), op->x_stride, op->k, op->m, to);
   }
-  out.operand_activation = op->activation_dtype;
+  out.operand_activation = op->activation_dtype & 0xff;
   out.operand_k = op->k;
   out.operand_m = op->m;
   const Charges& charges = core.job->charges();
@@ -263,6 +277,19 @@ jal_ev prepare(jal_core* raw, const jal_prepare_op* op, jal_after after, const j
                                 charges.model().engine_start_ps);
   written_by<kSanitize>(core, op->operand, ev);
   return ev;
+}
+
+/// The core that this worker runs next is likely to be at the same place of the same kernel: its weights, which nothing
+/// has read yet, start to come from memory while this core's are multiplied. What lies behind, the CPU's own prefetcher
+/// has found by then.
+void prefetch_next_weights(const CoreState& core, jal_tile weights) {
+  constexpr std::uint32_t kMostBytes = 4096;
+  const CoreState* next = core.worker->ahead;
+  if (next == nullptr || next->top < weights.id) return;
+  const TileSlot& slot = next->slots[weights.id - 1];
+  if (slot.binding != Binding::hbm) return;
+  const std::uint32_t bytes = std::min(slot.bytes, kMostBytes);
+  for (std::uint32_t at = 0; at < bytes; at += 64) __builtin_prefetch(slot.data + at, 0, 2);
 }
 
 template <bool kSanitize>
@@ -298,6 +325,7 @@ jal_ev gemm(jal_core* raw, const jal_gemm_op* op, jal_after after, const jal_sit
     core.job->fault(core, JAL_ERROR_UNALIGNED_ADDRESS, "gemm: the weights' tile does not start at a multiple of 64",
                     site);
   auto* y = reinterpret_cast<float*>(destination<kSanitize>(core, op->y, y_bytes, "gemm's y"));
+  if constexpr (!kSanitize) prefetch_next_weights(core, op->weights);
   emu::gemm(weights_as, format, weights, op->rows, op->k, reinterpret_cast<const Operand*>(operand), op->m, y,
             op->y_stride, op->panels);
   const Charges& charges = core.job->charges();
@@ -432,7 +460,7 @@ jal_ev recv(jal_core* raw, std::uint32_t from, jal_tile dst, const jal_site* sit
     bind_shared(core, slot, data);
   } else {
     std::memcpy(destination<kSanitize>(core, dst, dst.bytes, "recv"), data->data, dst.bytes);
-    core.job->buffers().drop(data);
+    drop(core, data);
   }
   core.end_ps = std::max(core.end_ps, core.ready_ps);
   const jal_ev ev = {core.ready_ps, ++core.sequence, JAL_ENGINE_NOC};
