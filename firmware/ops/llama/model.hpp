@@ -30,10 +30,10 @@ inline LayerWeights load_layer(Step& s, uint32_t layer) {
   const uint32_t dtype = s.args.weight_dtype;
   LayerWeights w;
   w.start = s.core.alloc<uint8_t>(0);
-  w.qkv = load_weights(s, at.qkv_offset, dtype, s.qkv_rows.count, s.args.hidden, &w.qkv_ev);
-  w.o = load_weights(s, at.o_offset, dtype, s.hidden_rows.count, s.q_width, &w.o_ev);
-  w.gate_up = load_weights(s, at.gate_up_offset, dtype, 2 * s.ffn_rows.block, s.args.hidden, &w.gate_up_ev);
-  w.down = load_weights(s, at.down_offset, dtype, s.hidden_rows.count, s.args.ffn, &w.down_ev);
+  w.qkv = load_weights(s, at.qkv_offset, dtype, s.qkv_rows, s.args.hidden, &w.qkv_ev);
+  w.o = load_weights(s, at.o_offset, dtype, s.hidden_rows, s.q_width, &w.o_ev);
+  w.gate_up = load_weights(s, at.gate_up_offset, dtype, s.both_rows, s.args.hidden, &w.gate_up_ev);
+  w.down = load_weights(s, at.down_offset, dtype, s.hidden_rows, s.args.ffn, &w.down_ev);
   return w;
 }
 
@@ -62,7 +62,7 @@ inline void run_layer(Step& s, uint32_t layer, const LayerWeights& w, Tile<float
   {
     const Bytes operand = norm_operand(s, attention_norm, dtype, s.x, s.m, &ready);
     const Tile<float> own = core.alloc<float>(s.m * s.qkv_rows.count);
-    project(s, own, w.qkv, w.qkv_ev, dtype, s.qkv_rows.count, hidden, operand, ready);
+    project(s, own, w.qkv, w.qkv_ev, dtype, s.qkv_rows, hidden, operand, ready);
     core.wait(core.allgather(s.all, qkv, own, s.m));
   }
   const Tile<float> mixed = core.alloc<float>(s.m * s.q_width);
@@ -70,7 +70,7 @@ inline void run_layer(Step& s, uint32_t layer, const LayerWeights& w, Tile<float
   {
     const Bytes operand = prepare(s, mixed, dtype, s.q_width, s.m, &ready);
     const Tile<float> y = core.alloc<float>(s.m * s.hidden_rows.count);
-    project(s, y, w.o, w.o_ev, dtype, s.hidden_rows.count, s.q_width, operand, ready);
+    project(s, y, w.o, w.o_ev, dtype, s.hidden_rows, s.q_width, operand, ready);
     add_residual(s, y);
   }
   core.release(qkv);
@@ -80,7 +80,7 @@ inline void run_layer(Step& s, uint32_t layer, const LayerWeights& w, Tile<float
     const Bytes operand = norm_operand(s, ffn_norm, dtype, s.x, s.m, &ready);
     const uint32_t f = s.ffn_rows.block;
     const Tile<float> both = core.alloc<float>(s.m * 2 * f);
-    project(s, both, w.gate_up, w.gate_up_ev, dtype, 2 * f, hidden, operand, ready);
+    project(s, both, w.gate_up, w.gate_up_ev, dtype, s.both_rows, hidden, operand, ready);
     const Tile<float> own = core.alloc<float>(s.m * s.ffn_rows.count);
     if (s.ffn_rows.count > 0) {
       jal_vec_op op = {};
@@ -97,7 +97,7 @@ inline void run_layer(Step& s, uint32_t layer, const LayerWeights& w, Tile<float
     core.wait(core.allgather(s.all, h, own, s.m));
     const Bytes down = prepare(s, h, dtype, s.args.ffn, s.m, &ready);
     const Tile<float> y = core.alloc<float>(s.m * s.hidden_rows.count);
-    project(s, y, w.down, w.down_ev, dtype, s.hidden_rows.count, s.args.ffn, down, ready);
+    project(s, y, w.down, w.down_ev, dtype, s.hidden_rows, s.args.ffn, down, ready);
     add_residual(s, y);
   }
   core.release(h);

@@ -46,6 +46,7 @@ struct Step {
   uint32_t m;
   Group all;
   Rows hidden_rows, qkv_rows, ffn_rows, vocab_rows;
+  Rows both_rows;  // gate and up rows of a core as one tile, always full
   uint32_t q_width, kv_width, qkv_width, group_heads;
   Tile<float> angles;  // [m][head_dim]: cosines, then sines
   Tile<float> x;       // [m][hidden], the residual stream, equal on every core
@@ -60,6 +61,7 @@ struct Step {
         qkv_rows(dealt((a.heads + 2 * a.kv_heads) * a.head_dim, c)),
         ffn_rows(dealt(a.ffn, c)),
         vocab_rows(dealt(a.vocab, c)),
+        both_rows{0, 2 * ffn_rows.block, 2 * ffn_rows.block},
         q_width(a.heads * a.head_dim),
         kv_width(a.kv_heads * a.head_dim),
         qkv_width(q_width + 2 * kv_width),
@@ -73,30 +75,13 @@ struct LayerWeights {
   Bytes start;  // an empty tile below all of them: releasing it frees the layer
 };
 
-inline Bytes load_weights(Step& s, uint32_t offset, uint32_t dtype, uint32_t rows, uint32_t k, Ev* ev) {
+/// Every slice's tile has a full share of rows; a core without rows of its own loads nothing.
+inline Bytes load_weights(Step& s, uint32_t offset, uint32_t dtype, Rows rows, uint32_t k, Ev* ev) {
   *ev = Ev{};
-  if (rows == 0) return Bytes();
-  const Bytes tile = s.core.alloc<uint8_t>(static_cast<uint32_t>(s.core.weight_tile_bytes(dtype, rows, k)));
+  if (rows.count == 0) return Bytes();
+  const Bytes tile = s.core.alloc<uint8_t>(static_cast<uint32_t>(s.core.weight_tile_bytes(dtype, rows.block, k)));
   *ev = s.core.load(tile, s.core.local(offset));
   return tile;
-}
-
-/// y[m][rows] of this core's rows; returns when the engine is done. rows = 0: nothing.
-inline void project(Step& s, Tile<float> y, Bytes weights, Ev weights_ev, uint32_t dtype, uint32_t rows, uint32_t k,
-                    Bytes operand, Ev operand_ev) {
-  if (rows == 0) return;
-  jal_gemm_op op = {};
-  op.weights = weights.raw();
-  op.operand = operand.raw();
-  op.y = y.raw();
-  op.weight_dtype = dtype;
-  op.activation_dtype = activation_of(dtype);
-  op.rows = rows;
-  op.k = k;
-  op.m = s.m;
-  op.y_stride = rows;
-  op.panels = 8;
-  s.core.wait(s.core.gemm(op, After(weights_ev, operand_ev)));
 }
 
 /// Operand of x[m][k], dense.
@@ -119,6 +104,30 @@ inline Ev copy_rows(Step& s, Tile<float> out, uint32_t out_stride, Tile<float> i
   op.a = in.raw();
   op.out = out.raw();
   return s.core.vec(op);
+}
+
+/// y[m][rows.count] of this core's rows; returns when the engine is done. No rows: nothing.
+inline void project(Step& s, Tile<float> y, Bytes weights, Ev weights_ev, uint32_t dtype, Rows rows, uint32_t k,
+                    Bytes operand, Ev operand_ev) {
+  if (rows.count == 0) return;
+  const bool is_full = rows.count == rows.block;
+  // The last share's tile ends in rows of zeros: they are multiplied too, and left out of y.
+  const Tile<float> out = is_full ? y : s.core.alloc<float>(s.m * rows.block);
+  jal_gemm_op op = {};
+  op.weights = weights.raw();
+  op.operand = operand.raw();
+  op.y = out.raw();
+  op.weight_dtype = dtype;
+  op.activation_dtype = activation_of(dtype);
+  op.rows = rows.block;
+  op.k = k;
+  op.m = s.m;
+  op.y_stride = rows.block;
+  op.panels = 8;
+  s.core.wait(s.core.gemm(op, After(weights_ev, operand_ev)));
+  if (is_full) return;
+  s.core.wait(copy_rows(s, y, rows.count, out, rows.block, rows.count, s.m));
+  s.core.release(out);
 }
 
 /// x = the embedding rows of the step's tokens, on every core. The owner of a row sends it to the core that holds the
