@@ -1,0 +1,66 @@
+// The model's latency path against the published figure: a GPT-OSS decoder layer on eight chips takes about 18.5 us.
+//
+// The kernels and their launch are those of the benchmark (tests/bench/slice). Modelled time is exact: no margin here
+// covers for the host.
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include "emulator/model/model.hpp"
+#include "tests/bench/slice/decoder_layer.hpp"
+
+namespace jal::emu {
+namespace {
+
+constexpr std::uint32_t kLayers = 4;
+
+class LayerLatency : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/jal-latency-XXXXXX";
+    directory_ = mkdtemp(name);
+    setenv("JAL_RUNTIME_DIR", directory_.c_str(), 1);
+    std::string error;
+    ASSERT_TRUE(load_model("jal1-a0", &model_, &error)) << error;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  /// Time per layer on a fresh chip; `values` gets the residual stream after the layers.
+  bench::LayerTime run(std::vector<float>* values = nullptr) const {
+    jal_init_options options{};
+    options.model = "jal1-a0";
+    const Library library(options);
+    const Device device;
+    bench::DecoderLayers decoder(device, JAL_DECODER_LAYER, model_.fabric_allreduce_ps);
+    const bench::LayerTime time = decoder.run(kLayers);
+    if (values != nullptr) *values = decoder.stream_values();
+    return time;
+  }
+
+  std::string directory_;
+  Model model_;
+};
+
+TEST_F(LayerLatency, GptOssOnEightChipsIsWithinFivePercentOfPublished) {
+  const bench::LayerTime time = run();
+  EXPECT_NEAR(time.whole / 1e6, 18.5, 18.5 * 0.05);
+  // What the model names for two kernels is all that a launch may cost.
+  EXPECT_NEAR(time.launch, 2.0 * static_cast<double>(model_.packet_ps + model_.dispatch_ps + model_.completion_ps),
+              100'000);
+  EXPECT_EQ(time.fabric, 2.0 * static_cast<double>(model_.fabric_allreduce_ps));
+  EXPECT_GT(time.hbm, 0);
+  EXPECT_GT(time.engine, 0);
+  EXPECT_GT(time.collective, 0);
+}
+
+TEST_F(LayerLatency, SameBitsAndTimeAgain) {
+  std::vector<float> first, second;
+  const bench::LayerTime a = run(&first);
+  const bench::LayerTime b = run(&second);
+  EXPECT_EQ(a.whole, b.whole);
+  EXPECT_EQ(a.engine, b.engine);
+  EXPECT_EQ(first, second);
+  for (const float value : first) ASSERT_TRUE(std::isfinite(value));
+}
+
+}  // namespace
+}  // namespace jal::emu
