@@ -53,6 +53,8 @@ def number(value):
 def table_line(record):
     if record["bench"] == MACHINE:
         return "machine: " + "  ".join(f"{k} {number(v) if isinstance(v, float) else v}" for k, v in record.items() if k != "bench")
+    if "skipped" in record:
+        return f"{record['bench']:<9} {record.get('case', ''):<34} SKIPPED: {record['skipped']}"
     reference, goal = record.get("reference") or {}, record.get("goal") or {}
     shown_goal = f"{goal.get('op', '')} {number(goal.get('value'))}" if goal else ""
     verdict = {True: "met", False: "NOT MET"}.get(record.get("met"), "")
