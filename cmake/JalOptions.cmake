@@ -43,8 +43,8 @@ add_library(jal::flags ALIAS jal_flags)
 target_compile_options(jal_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wvla
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast>
-  # GCC 12 sees overlaps in every "literal" + std::string at -O3 that cannot be (GCC bug 105651).
-  $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
+  # GCC 12 sees overlaps in "literal" + std::string that cannot be (GCC bug 105651).
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
   $<$<BOOL:${JAL_WERROR}>:-Werror>
   # Equal bits on every target need every fused multiply-add to be written, never inferred.
   -ffp-contract=off -fno-strict-aliasing)
