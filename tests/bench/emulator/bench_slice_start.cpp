@@ -111,6 +111,5 @@ int main(int argc, char** argv) {
     report.add(record);
   }
   std::filesystem::remove_all(directory);
-  report.add_machine();
   return status;
 }

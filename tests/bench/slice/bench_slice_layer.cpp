@@ -2,73 +2,56 @@
 //
 // The published minimum of 0.69 ms a token over 36 layers and the head means about 18.5 us a layer. Modelled figures:
 // the same on every host; n counts layers.
-#include <stdlib.h>
-
-#include <cstdio>
-#include <filesystem>
-#include <string>
+#include <cmath>
+#include <stdexcept>
 
 #include "emulator/model/model.hpp"
-#include "tests/bench/report.hpp"
 #include "tests/bench/slice/decoder_layer.hpp"
+#include "tests/bench/slice/session.hpp"
 
 namespace {
 
 constexpr std::uint32_t kLayers = 36;
 constexpr double kPublishedUs = 18.5;
 
-int run(jal::bench::Report& report) {
+void run(jal::bench::Report& report, const jal::Device& device) {
   jal::emu::Model model;
   std::string error;
-  if (!jal::emu::load_model("jal1-a0", &model, &error)) {
-    std::fprintf(stderr, "%s\n", error.c_str());
-    return 2;
-  }
-  jal_init_options options{};
-  options.model = "jal1-a0";
-  const jal::Library library(options);
-  const jal::Device device;
-  const std::string kernels =
-      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../tests/kernels/decoder_layer.jko").string();
-  jal::bench::DecoderLayers decoder(device, kernels, model.fabric_allreduce_ps);
+  if (!jal::emu::load_model("jal1-a0", &model, &error)) throw std::runtime_error(error);
+  jal::bench::DecoderLayers decoder(device, jal::bench::kernels_path("decoder_layer.jko"), model.fabric_allreduce_ps);
   const jal::bench::LayerTime time = decoder.run(kLayers);
-  const auto add = [&](const std::string& name, double ps) -> jal::bench::Record {
-    return {.bench = "slice",
-            .name = "layer_latency_gpt_oss" + name,
-            .value = ps / 1e6,
-            .unit = "us",
-            .is_modelled = true,
-            .n = kLayers};
+  const auto add = [&](const std::string& part, double ps) {
+    report.add({.bench = "slice",
+                .name = "layer_latency_gpt_oss" + part,
+                .value = ps / 1e6,
+                .unit = "us",
+                .is_modelled = true,
+                .n = kLayers});
   };
-  jal::bench::Record whole = add("", time.whole);
-  whole.reference = {"published 0.69 ms a token: 18.5 us a layer", kPublishedUs};
-  report.add(whole);
-  report.add(add(".launch", time.launch));
-  report.add(add(".hbm", time.hbm));
-  report.add(add(".engines", time.engine));
-  report.add(add(".collectives", time.collective));
-  report.add(add(".fabric", time.fabric));
-  jal::bench::Record off = add(".off_published", 0);
-  off.value = (time.whole / 1e6 / kPublishedUs - 1) * 100;
-  off.value = off.value < 0 ? -off.value : off.value;
-  off.unit = "%";
-  off.goal = {"<=", 5};
-  report.add(off);
-  return 0;
+  add(".launch", time.launch);
+  add(".hbm", time.hbm);
+  add(".engines", time.engine);
+  add(".collectives", time.collective);
+  add(".fabric", time.fabric);
+  report.add({.bench = "slice",
+              .name = "layer_latency_gpt_oss.off_published",
+              .value = std::abs(time.whole / 1e6 / kPublishedUs - 1) * 100,
+              .unit = "%",
+              .is_modelled = true,
+              .n = kLayers,
+              .goal = jal::bench::Goal{"<=", 5}});
+  report.add({.bench = "slice",
+              .name = "layer_latency_gpt_oss",
+              .value = time.whole / 1e6,
+              .unit = "us",
+              .is_modelled = true,
+              .n = kLayers,
+              .reference = jal::bench::Reference{"published 0.69 ms a token: 18.5 us a layer", kPublishedUs}});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   jal::bench::Report report(argc, argv);
-  char directory[] = "/tmp/jal-bench-XXXXXX";
-  setenv("JAL_RUNTIME_DIR", mkdtemp(directory), 1);
-  int status = 2;
-  try {
-    status = run(report);
-  } catch (const jal::Error& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-  }
-  std::filesystem::remove_all(directory);
-  return status;
+  return jal::bench::with_chip([&](const jal::Device& device) { run(report, device); });
 }
