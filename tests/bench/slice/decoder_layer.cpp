@@ -180,6 +180,16 @@ void DecoderLayers::launch(std::uint32_t layer, bool is_profiled) {
   stream_.launch(experts_, cores, block);
 }
 
+void DecoderLayers::run_attention(std::uint32_t layer) {
+  stream_.launch(attention_, device_.info().core_mask, layer_[layer]);
+  stream_.synchronize();
+}
+
+void DecoderLayers::run_experts(std::uint32_t layer) {
+  stream_.launch(experts_, device_.info().core_mask, layer_[layer]);
+  stream_.synchronize();
+}
+
 LayerTime DecoderLayers::run(std::uint32_t layers) {
   stream_.set_phase(JAL_PHASE_VERIFY_DECODE);
   stream_.record(begin_);

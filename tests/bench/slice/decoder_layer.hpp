@@ -32,6 +32,11 @@ class DecoderLayers {
   DecoderLayers(const jal::Device& device, const std::string& kernels, std::uint64_t fabric_ps);
   /// Runs `layers` layers, full and window by turns, and then two more with a profile. An even number.
   LayerTime run(std::uint32_t layers);
+  /// Runs a half of one layer and waits. Layer 0 has full attention, 1 a window.
+  void run_attention(std::uint32_t layer);
+  void run_experts(std::uint32_t layer);
+  /// Where a layer's parts lie.
+  const jal_decoder_layer& layer(std::uint32_t layer) const { return layer_[layer]; }
   /// The residual stream with its last sum, as the host would read it: all slices' parts in order.
   std::vector<float> stream_values() const;
 

@@ -8,6 +8,7 @@
 
 #include "emulator/model/model.hpp"
 #include "tests/bench/slice/decoder_layer.hpp"
+#include "tests/unit/emulator/model/latency_reference.hpp"
 
 namespace jal::emu {
 namespace {
@@ -50,6 +51,35 @@ TEST_F(LayerLatency, GptOssOnEightChipsIsWithinFivePercentOfPublished) {
   EXPECT_GT(time.hbm, 0);
   EXPECT_GT(time.engine, 0);
   EXPECT_GT(time.collective, 0);
+}
+
+TEST_F(LayerLatency, LayersComputeWhatADecoderLayerIs) {
+  jal_init_options options{};
+  options.model = "jal1-a0";
+  const Library library(options);
+  const Device device;
+  bench::DecoderLayers decoder(device, JAL_DECODER_LAYER, model_.fabric_allreduce_ps);
+  const auto check = [&](const std::vector<float>& before, const std::vector<double>& added, double tolerance) {
+    const std::vector<float> after = decoder.stream_values();
+    double size = 0, error = 0;
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      size += added[i] * added[i];
+      error += std::pow(static_cast<double>(after[i]) - before[i] - added[i], 2);
+    }
+    EXPECT_LT(std::sqrt(error / size), tolerance);
+  };
+  for (const std::uint32_t layer : {0u, 1u}) {
+    SCOPED_TRACE(layer);
+    const ReferenceLayer reference(device, decoder.layer(layer));
+    std::vector<float> before = decoder.stream_values();
+    std::vector<double> added = reference.attention(before);
+    decoder.run_attention(layer);
+    check(before, added, 1e-4);  // one token among 8,192, or the sinks, would be seen
+    before = decoder.stream_values();
+    added = reference.experts(before);
+    decoder.run_experts(layer);
+    check(before, added, 6e-3);  // activations in BF16
+  }
 }
 
 TEST_F(LayerLatency, SameBitsAndTimeAgain) {
