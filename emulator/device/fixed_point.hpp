@@ -1,6 +1,5 @@
 // Modelled time and energy from the model's real-valued figures, in integers: the same on every host and in any order.
 #pragma once
-#include <cmath>
 #include <cstdint>
 
 namespace jal::emu {
@@ -19,7 +18,8 @@ inline std::uint64_t picoseconds(std::uint64_t amount, double per_second) {
 
 /// Femtojoules of `amount` at `fj_each`, rounded down after the product; fj_each counts to a thousandth.
 inline std::uint64_t femtojoules(std::uint64_t amount, double fj_each) {
-  const auto milli = static_cast<std::uint64_t>(std::llround(fj_each * 1000));
+  const auto milli =
+      static_cast<std::uint64_t>(fj_each * 1000 + 0.5);  // llround is a call, and this is on every verb's path
   const Wide product = Wide{amount} * milli;
   if (product <= UINT64_MAX) return static_cast<std::uint64_t>(product) / 1000;
   return static_cast<std::uint64_t>(product / 1000);
