@@ -122,7 +122,7 @@ void Queue::catch_up() {
   // Behind packets that nobody has waited for the host's latency is hidden, and when they end is not known here.
   if (waited_.load(std::memory_order_relaxed) < published_.load(std::memory_order_relaxed)) return;
   next_flags_ = 0;
-  const std::uint64_t time_ps = control_.time_ps;
+  const std::uint64_t time_ps = device_time_ps();
   if (observed_seen_ps_ > time_ps) {
     const jal_idle_payload payload = {0, std::min((observed_seen_ps_ - time_ps + 999) / 1000, kIdleNsMax), {}};
     jal_packet packet = {};
@@ -187,7 +187,7 @@ Status Queue::wait(std::uint64_t deadline_ns) {
                 session_.device(), completed(), target);
   }
   if (!waited.ok()) return session_.lost();
-  note_waited(target, control_.time_ps);
+  note_waited(target, device_time_ps());
   return failure();
 }
 
@@ -197,7 +197,7 @@ Status Queue::query() {
     const std::uint32_t result = session_.step();
     if (completed() < target) return result == JAL_STEP_LOST ? session_.lost() : Status(JAL_ERROR_NOT_READY);
   }
-  note_waited(target, control_.time_ps);
+  note_waited(target, device_time_ps());
   return failure();
 }
 

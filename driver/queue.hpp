@@ -59,6 +59,8 @@ class Queue {
   std::uint64_t published() const { return published_.load(std::memory_order_acquire); }
   std::uint64_t completed() const { return std::atomic_ref(control_.completed).load(std::memory_order_acquire); }
   bool is_idle() const { return completed() >= published(); }
+  /// Device time at which a packet ended: of those known to be complete, or a later one.
+  std::uint64_t device_time_ps() const { return std::atomic_ref(control_.time_ps).load(std::memory_order_relaxed); }
   bool is_poisoned() const {
     return std::atomic_ref(control_.state).load(std::memory_order_acquire) == JAL_QUEUE_STATE_POISONED;
   }

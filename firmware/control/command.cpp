@@ -260,7 +260,7 @@ int32_t Control::run_copy(uint32_t client, uint32_t index, const jal_packet& pac
       const int32_t status = check_range(client, address, request.bytes, mask, what, fault);
       if (status != JAL_OK) return status;
     } else if (!JAL_ADDRESS_IS_HOST_VA(address) || (clients_[client].features & JAL_FEATURE_HOST_VA) == 0 || fill ||
-               (address & ~JAL_ADDRESS_HOST_VA_BIT) + linear_bytes < linear_bytes) {
+               linear_bytes > JAL_ADDRESS_HOST_VA_BIT - (address & ~JAL_ADDRESS_HOST_VA_BIT)) {
       why << what << " ";
       why.hex(address) << " is neither HBM nor host memory of this client";
       fault.address = address;

@@ -98,7 +98,7 @@ void Control::boot() {
     if (step.holds) continue;
     post_code_ |= JAL_POST_FAILED;
     state_ = JAL_DEVICE_STATE_FAILED;
-    if (hal::telemetry_page(board_) != nullptr) publish();
+    publish();
     return;
   }
   pages_.reset(chip.slices, static_cast<uint32_t>(chip.slice_bytes >> JAL_PAGE_SHIFT));
@@ -113,6 +113,8 @@ int32_t Control::attach(uint32_t client) {
   auto* region =
       client < hal::kMaxClients ? static_cast<jal_client_region*>(hal::client_region(board_, client, &bytes)) : nullptr;
   if (region == nullptr || bytes < sizeof(jal_client_region)) return JAL_ERROR_INVALID_ARGUMENT;
+  // A second handshake would forget the first session's pages.
+  if (clients_[client].is_attached != 0) return JAL_ERROR_BUSY;
   const uint32_t magic = load_acquire(&region->client.magic);
   jal_handshake hello;
   memcpy(&hello, &region->client, sizeof hello);
@@ -231,6 +233,7 @@ void Control::advance_to(uint64_t time_ps, uint32_t phase) {
 void Control::publish() {
   is_changed_ = 0;
   auto* page = static_cast<jal_telemetry_page*>(hal::telemetry_page(board_));
+  if (page == nullptr) return;  // such a board stopped at JAL_POST_TELEMETRY
   const jal_chip_info& chip = hal::chip_info(board_);
   uint64_t pending = 0;
   uint32_t clients = 0;

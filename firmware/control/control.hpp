@@ -36,7 +36,8 @@ class Control {
   /// failing code.
   void boot();
   /// Handshake with the client whose region the board has mapped. Statuses: BOOT_FAILED, HANDSHAKE_REFUSED,
-  /// ABI_TOO_OLD, ABI_TOO_NEW, RESERVED_NOT_ZERO, DEVICE_LOST; a refusal is written to the region's device half.
+  /// ABI_TOO_OLD, ABI_TOO_NEW, RESERVED_NOT_ZERO, DEVICE_LOST, each also written to the region's device half; and the
+  /// board's own mistakes, written nowhere: INVALID_ARGUMENT (no such slot or region), BUSY (attached already).
   int32_t attach(uint32_t client);
   /// Ends the session: queued work is dropped, pages are scrubbed and returned, modules unloaded.
   void detach(uint32_t client);

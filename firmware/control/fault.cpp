@@ -25,7 +25,8 @@ void Control::retire(Client& client, uint32_t index) {
   Queue& queue = client.queues[index];
   jal_queue_control& control = client.region->queues[index];
   ++queue.consumed;
-  control.time_ps = queue.time_ps;
+  // Not ordered by itself: another thread of the client may read it at any time.
+  __atomic_store_n(&control.time_ps, queue.time_ps, __ATOMIC_RELAXED);
   store_release(&control.argument_tail, queue.argument_tail);
   store_release(&control.consumed, queue.consumed);
   store_release(&control.completed, queue.consumed);

@@ -8,6 +8,32 @@
 #include "firmware/control/shared_memory.hpp"
 
 namespace jal::fw {
+namespace {
+
+/// Words of a request that its operation uses; the others must be zero, so that they can get a meaning later.
+uint32_t words_of(uint32_t opcode) {
+  switch (opcode) {
+    case JAL_MAILBOX_CLOCK_QUERY:
+      return 0;
+    case JAL_MAILBOX_QUEUE_DESTROY:
+    case JAL_MAILBOX_QUEUE_RECOVER:
+    case JAL_MAILBOX_PAGES_FREE:
+    case JAL_MAILBOX_PAGES_QUERY:
+    case JAL_MAILBOX_MODULE_UNLOAD:
+    case JAL_MAILBOX_EVENT_RESET:
+      return 1;
+    case JAL_MAILBOX_MODULE_LOAD:
+      return 2;
+    case JAL_MAILBOX_PAGES_ALLOC:  // the fourth is flags, of which none is defined
+      return 3;
+    case JAL_MAILBOX_QUEUE_CREATE:
+      return 5;
+    default:
+      return 7;
+  }
+}
+
+}  // namespace
 
 bool Control::has_pending(const Client& client) const {
   for (uint32_t q = 0; q < JAL_QUEUES_PER_CLIENT; ++q) {
@@ -39,6 +65,9 @@ int32_t Control::handle_request(uint32_t client, const jal_mailbox_half& request
   uint64_t arg[7];
   memcpy(arg, request.word, sizeof arg);
   if (state_ == JAL_DEVICE_STATE_LOST) return JAL_ERROR_DEVICE_LOST;
+  for (uint32_t word = words_of(request.opcode); word < 7; ++word) {
+    if (arg[word] != 0) return JAL_ERROR_RESERVED_NOT_ZERO;
+  }
   Client& owner = clients_[client];
   switch (request.opcode) {
     case JAL_MAILBOX_QUEUE_CREATE:
@@ -66,7 +95,9 @@ int32_t Control::handle_request(uint32_t client, const jal_mailbox_half& request
       return load_module(client, arg[0], arg[1], result);
     case JAL_MAILBOX_MODULE_UNLOAD:
       if (has_pending(owner)) return JAL_ERROR_QUEUE_BUSY;
-      return modules_.unload(board_, client, static_cast<uint32_t>(arg[0])) ? JAL_OK : JAL_ERROR_INVALID_HANDLE;
+      if (arg[0] > kMaxModules || !modules_.unload(board_, client, static_cast<uint32_t>(arg[0])))
+        return JAL_ERROR_INVALID_HANDLE;
+      return JAL_OK;
     case JAL_MAILBOX_CLOCK_QUERY:
       result[0] = clock_ps_;
       return JAL_OK;
@@ -96,7 +127,7 @@ int32_t Control::create_queue(uint32_t client, const uint64_t (&arg)[7]) {
   if (index >= JAL_QUEUES_PER_CLIENT) return JAL_ERROR_QUEUE_LIMIT;
   if (owner.queues[index].state != JAL_QUEUE_STATE_FREE) return JAL_ERROR_BUSY;
   if (depth_log2 > 31 || (1ull << depth_log2) < JAL_QUEUE_DEPTH_MIN || (1ull << depth_log2) > JAL_QUEUE_DEPTH_MAX ||
-      !std::has_single_bit(argument_bytes) || argument_bytes < JAL_ARGUMENT_BYTES_MAX || arg[5] != 0 || arg[6] != 0) {
+      !std::has_single_bit(argument_bytes) || argument_bytes < JAL_ARGUMENT_BYTES_MAX) {
     return JAL_ERROR_INVALID_ARGUMENT;
   }
   if (ring_offset % 64 != 0 || argument_offset % 64 != 0) return JAL_ERROR_UNALIGNED_ADDRESS;
@@ -157,7 +188,6 @@ int32_t Control::alloc_pages(uint32_t client, const uint64_t (&arg)[7], uint64_t
   const uint64_t mask = arg[0], pages = arg[1], bytes = arg[2];
   const jal_chip_info& chip = hal::chip_info(board_);
   if (mask == 0 || (chip.slices < 64 && mask >> chip.slices != 0)) return JAL_ERROR_BAD_SLICE_MASK;
-  if (arg[3] != 0) return JAL_ERROR_RESERVED_NOT_ZERO;
   if (pages == 0 || pages > UINT32_MAX || bytes == 0 || bytes % 64 != 0 || bytes > pages << JAL_PAGE_SHIFT ||
       pages > (bytes + JAL_PAGE_BYTES - 1) >> JAL_PAGE_SHIFT) {
     return JAL_ERROR_INVALID_ARGUMENT;
