@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("JAL_BUILD_DIR", ROOT / "build/release"))
+BUILD = ROOT / os.environ.get("JAL_BUILD_DIR", "build/release")
 sys.path.insert(0, str(ROOT / "tests/bench/slice"))
 SKIPPED = 77
 
@@ -215,6 +215,9 @@ def main():
             names = [name for name in FORMATS if f"{kind}_{name}".startswith(only)]
             if names:
                 bench(engines, names)
+    except ImportError as error:
+        print(f"slice: {error}; ./x setup brings the package", file=sys.stderr)
+        return 2
     except RuntimeError as error:
         print(f"slice: {error}", file=sys.stderr)
         return 2

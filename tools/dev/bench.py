@@ -11,14 +11,13 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = ROOT / "build/release"
 MACHINE = "machine"
 
 
-def programs():
+def programs(build):
     """Area -> commands, from what is built and what lies in tests/bench: bench_AREA, bench_AREA_part, AREA.py, AREA_part.py."""
     found = {}
-    for path in sorted((BUILD / "bin").glob("bench_*")):
+    for path in sorted((build / "bin").glob("bench_*")):
         if os.access(path, os.X_OK):
             found.setdefault(path.name.split("_")[1], []).append([str(path)])
     for path in sorted((ROOT / "tests/bench").glob("*.py")):
@@ -27,9 +26,9 @@ def programs():
     return found
 
 
-def run(command):
+def run(command, build):
     """Yields the records a program prints, as it prints them. A line that is no record is passed on to stderr."""
-    env = {**os.environ, "JAL_BUILD_DIR": str(BUILD), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {**os.environ, "JAL_BUILD_DIR": str(build), "PYTHONDONTWRITEBYTECODE": "1"}
     with subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, text=True, env=env, cwd=ROOT) as process:
         for line in process.stdout:
             try:
@@ -64,11 +63,13 @@ def table_line(record):
 
 
 def main():
-    found = programs()
     parser = argparse.ArgumentParser(prog="./x bench", description=__doc__)
-    parser.add_argument("area", nargs="?", help=f"one of: {', '.join(sorted(set(found) - {MACHINE}))}")
+    parser.add_argument("area", nargs="?", help="one of those in docs/benchmarks.md; without it, all")
     parser.add_argument("--json", action="store_true", help="one JSON object per line instead of a table")
+    parser.add_argument("--build", default="build/release", help="build tree whose programs are run")
     args = parser.parse_args()
+    build = ROOT / args.build
+    found = programs(build)
     areas = [args.area] if args.area else sorted(set(found) - {MACHINE})
     unknown = [a for a in areas if a not in found]
     if unknown:
@@ -79,7 +80,7 @@ def main():
     for area in [a for a in areas if a != MACHINE] + ([MACHINE] if MACHINE in found else []):
         for command in found[area]:
             try:
-                for record in run(command):
+                for record in run(command, build):
                     print(json.dumps(record) if args.json else table_line(record), flush=True)
                     if record.get("met") is False:
                         missed.append(f"{record['bench']}/{record.get('case')}")
