@@ -80,6 +80,12 @@ std::string widest_isa() {
   return "baseline";
 }
 
+std::string placement_of(double ping_pong_ns) {
+  constexpr double kNearLimitNs = 100;  // near was seen at 27 to 52 ns, far at 205 to 250 ns
+  if (usable_cores().size() < 2) return "one";
+  return ping_pong_ns < kNearLimitNs ? "near" : "far";
+}
+
 }  // namespace
 
 double measure_read_gbps(unsigned threads, std::size_t size_bytes, unsigned rounds) {
@@ -150,17 +156,18 @@ double measure_ping_pong_ns() {
   return one_way_ns[kRounds / 2];
 }
 
+std::string measure_placement() { return placement_of(measure_ping_pong_ns()); }
+
 Machine measure_machine() {
   constexpr std::size_t kSizeBytes = std::size_t{256} << 20;  // several times any last-level cache share seen
   constexpr unsigned kRounds = 7;
-  constexpr double kNearLimitNs = 100;  // near was seen at 27 to 52 ns, far at 205 to 250 ns
   Machine machine;
   machine.isa = widest_isa();
   machine.cores = static_cast<unsigned>(usable_cores().size());
   machine.ping_pong_ns = measure_ping_pong_ns();
   machine.read_gbps_1t = measure_read_gbps(1, kSizeBytes, kRounds);
   machine.read_gbps_2t = machine.cores > 1 ? measure_read_gbps(2, kSizeBytes, kRounds) : 0;
-  machine.placement = machine.cores < 2 ? "one" : machine.ping_pong_ns < kNearLimitNs ? "near" : "far";
+  machine.placement = placement_of(machine.ping_pong_ns);
   return machine;
 }
 

@@ -29,4 +29,7 @@ double measure_read_gbps(unsigned threads, std::size_t size_bytes, unsigned roun
 // Median one-way time of a cache line between the first two usable cores; 0 with one core.
 double measure_ping_pong_ns();
 
+// Where the two cores are now: "near", "far", or "one" when there is only one. Takes about 0.1 s.
+std::string measure_placement();
+
 }  // namespace jal::bench

@@ -115,7 +115,8 @@ jal::bench::Record measure(const jal::Device& device, const jal::Kernel& kernel,
       .lower_is_better = false,
       .n = kRounds,
       .reference = jal::bench::Reference{"read bandwidth of the same run, as many threads", jal::bench::median(limits)},
-      .goal = jal::bench::Goal{">=", is_wide() ? kind.goal_avx512 : kind.goal_avx2}};
+      .goal = jal::bench::Goal{">=", is_wide() ? kind.goal_avx512 : kind.goal_avx2},
+      .placement = jal::bench::measure_placement()};
 }
 
 }  // namespace

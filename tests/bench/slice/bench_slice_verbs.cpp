@@ -5,6 +5,7 @@
 #include <chrono>
 #include <vector>
 
+#include "tests/bench/machine.hpp"
 #include "tests/bench/slice/kernels/loops.h"
 #include "tests/bench/slice/session.hpp"
 
@@ -43,6 +44,7 @@ void run(jal::bench::Report& report, const jal::Device& device) {
       samples[i].push_back((launch_ns(kVerbs[i].verb, kCalls) - without) / kCalls);
     }
   }
+  const std::string placement = jal::bench::measure_placement();
   std::vector<double> medians;
   for (std::size_t i = 0; i < std::size(kVerbs); ++i) {
     medians.push_back(jal::bench::median(samples[i]));
@@ -50,14 +52,16 @@ void run(jal::bench::Report& report, const jal::Device& device) {
                 .name = std::string("verb_ns.") + kVerbs[i].name,
                 .value = medians.back(),
                 .unit = "ns",
-                .n = kRounds});
+                .n = kRounds,
+                .placement = placement});
   }
   report.add({.bench = "slice",
               .name = "verb_ns",
               .value = jal::bench::median(medians),
               .unit = "ns",
               .n = kRounds,
-              .goal = jal::bench::Goal{"<=", kGoalNs}});
+              .goal = jal::bench::Goal{"<=", kGoalNs},
+              .placement = placement});
 }
 
 }  // namespace
