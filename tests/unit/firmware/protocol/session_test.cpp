@@ -109,7 +109,7 @@ TEST_F(Session, QueueCreationChecksEveryWord) {
   EXPECT_EQ(create({0, ring, 1ull << 40, arguments, 8192}), JAL_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(create({0, ring, 4, arguments, 8191}), JAL_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(create({0, ring, 4, arguments, 2048}), JAL_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(create({0, ring, 4, arguments, 8192, 1}), JAL_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(create({0, ring, 4, arguments, 8192, 1}), JAL_ERROR_RESERVED_NOT_ZERO);
   EXPECT_EQ(create({0, ring + 8, 4, arguments, 8192}), JAL_ERROR_UNALIGNED_ADDRESS);
   EXPECT_EQ(create({0, ring, 4, arguments + 1, 8192}), JAL_ERROR_UNALIGNED_ADDRESS);
   EXPECT_EQ(create({0, 0, 4, arguments, 8192}), JAL_ERROR_BAD_ADDRESS) << "the head of the region is no ring";
