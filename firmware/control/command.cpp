@@ -41,6 +41,11 @@ int32_t Control::check_header(const Client& client, const jal_packet& packet, Te
     why << "a wait packet without an event";
     return JAL_ERROR_BAD_PACKET;
   }
+  if (packet.signal_event != JAL_EVENT_NONE && packet.signal_value == JAL_EVENT_POISONED) {
+    why << "event " << packet.signal_event << ": the value ";
+    why.hex(packet.signal_value) << " means poisoned and cannot be signalled";
+    return JAL_ERROR_BAD_PACKET;
+  }
   if (packet.signal_event != JAL_EVENT_NONE && packet.signal_value <= client.events[packet.signal_event].value) {
     const jal_event_mirror& event = client.events[packet.signal_event];
     if (event.value == JAL_EVENT_POISONED) {
@@ -190,7 +195,7 @@ int32_t Control::check_range(uint32_t client, uint64_t address, uint64_t bytes, 
     const uint32_t slice = slice_mask == 0 ? JAL_ADDRESS_SLICE(address) : static_cast<uint32_t>(std::countr_zero(rest));
     if (pages_.covering(client, slice, offset, bytes) == nullptr) {
       fault.address = JAL_ADDRESS_HBM(slice, offset);
-      const bool foreign = pages_.is_held(slice, offset) && pages_.covering(client, slice, offset, 0) == nullptr;
+      const bool foreign = pages_.is_foreign(client, slice, offset);
       why << what << " ";
       why.hex(fault.address) << " + " << bytes << " bytes (slice " << slice << ", offset " << offset << ") ";
       why << (foreign ? "belongs to another client" : "is not inside one allocation of this client");
@@ -240,9 +245,9 @@ int32_t Control::run_copy(uint32_t client, uint32_t index, const jal_packet& pac
   const bool dst_hbm = JAL_ADDRESS_SPACE(request.dst) == JAL_SPACE_HBM;
   const bool src_hbm = !fill && JAL_ADDRESS_SPACE(request.src) == JAL_SPACE_HBM;
   const uint64_t mask = request.slice_mask;
-  if (mask != 0 && !fill && dst_hbm && src_hbm) {
+  if (mask != 0 && !fill && dst_hbm == src_hbm) {
     // Which side visits the slices would be a guess.
-    why << "a copy with a slice mask needs one side on the host";
+    why << "a copy with a slice mask needs one side in HBM and one on the host";
     return JAL_ERROR_BAD_PACKET;
   }
   const uint64_t visits = mask == 0 ? 1 : static_cast<uint64_t>(std::popcount(mask));

@@ -205,7 +205,9 @@ StepResult Control::step() {
         if (state_ == JAL_DEVICE_STATE_LOST) return StepResult::lost;
       }
     }
-    if (!may_run) next_client_ = (c + 1) % hal::kMaxClients;
+    // Whoever used up this step goes last in the next one, so that a flood of short packets starves nobody else.
+    if (!may_run || budget == 0) next_client_ = (c + 1) % hal::kMaxClients;
+    may_run = may_run && budget > 0;
   }
   if (worked) {
     ++heartbeat_;

@@ -44,6 +44,12 @@ bool check_kernel(const jal_kernel_entry& entry, uint32_t index, Text& why) {
         << " bytes; limits are " << JAL_KERNEL_ARGUMENTS_MAX << " and " << JAL_ARGUMENT_BYTES_MAX;
     return false;
   }
+  uint32_t reserved = 0;
+  for (const uint32_t word : entry.reserved) reserved |= word;
+  if (reserved != 0) {
+    why << "kernel " << entry.name << ": a reserved field is set";
+    return false;
+  }
   uint32_t end = 0;
   for (uint32_t i = 0; i < entry.argument_count; ++i) {
     const jal_kernel_argument& argument = entry.arguments[i];
@@ -64,9 +70,9 @@ bool check_kernel(const jal_kernel_entry& entry, uint32_t index, Text& why) {
 
 }  // namespace
 
-int32_t check_module(const uint8_t* file, uint64_t bytes, hal::FaultReport& fault) {
+int32_t check_module(const uint8_t* file, uint64_t bytes, jal_module_header* out_header, hal::FaultReport& fault) {
   Text why(fault.text, sizeof fault.text);
-  jal_module_header header;
+  jal_module_header& header = *out_header;
   if (bytes < sizeof header) {
     why << "the file has " << bytes << " bytes, its header alone needs " << static_cast<uint64_t>(sizeof header);
     return JAL_ERROR_BAD_MODULE;
@@ -141,10 +147,9 @@ bool ModuleTable::place(uint32_t count, uint32_t* out_first) const {
 
 int32_t ModuleTable::load(hal::Board& board, uint32_t client, const uint8_t* file, uint64_t bytes, uint32_t* out_id,
                           hal::FaultReport& fault) {
-  const int32_t status = check_module(file, bytes, fault);
-  if (status != JAL_OK) return status;
   jal_module_header header;
-  memcpy(&header, file, sizeof header);
+  const int32_t status = check_module(file, bytes, &header, fault);
+  if (status != JAL_OK) return status;
   uint32_t index = 0;
   while (index < kMaxModules && modules_[index].is_used != 0) ++index;
   uint32_t first = 0;
@@ -153,10 +158,16 @@ int32_t ModuleTable::load(hal::Board& board, uint32_t client, const uint8_t* fil
                                         << " kernels";
     return JAL_ERROR_MODULE_LIMIT;
   }
+  // The entries that dispatches use are copies that are checked as copies: the file is the client's.
+  Text why(fault.text, sizeof fault.text);
+  for (uint32_t i = 0; i < header.kernel_count; ++i) {
+    jal_kernel_entry& entry = kernels_[first + i];
+    memcpy(&entry, file + header.kernel_offset + i * sizeof entry, sizeof entry);
+    if (!check_kernel(entry, i, why)) return JAL_ERROR_BAD_MODULE;
+  }
   uint32_t code = 0;
   const int32_t loaded = hal::code_load(board, file, bytes, &code, fault);
   if (loaded != JAL_OK) return loaded;
-  memcpy(&kernels_[first], file + header.kernel_offset, header.kernel_count * sizeof(jal_kernel_entry));
   modules_[index] = {code, first, header.kernel_count, static_cast<uint16_t>(client), 1};
   *out_id = index + 1;
   return JAL_OK;

@@ -41,7 +41,8 @@ class ModuleTable {
   jal_kernel_entry kernels_[kMaxKernels];
 };
 
-/// OK, or BAD_MODULE with the reason. Touches nothing outside [file, file + bytes).
-int32_t check_module(const uint8_t* file, uint64_t bytes, hal::FaultReport& fault);
+/// OK, or BAD_MODULE with the reason. Touches nothing outside [file, file + bytes); *out_header is the copy that was
+/// checked, since the file may change under the reader.
+int32_t check_module(const uint8_t* file, uint64_t bytes, jal_module_header* out_header, hal::FaultReport& fault);
 
 }  // namespace jal::fw

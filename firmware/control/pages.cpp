@@ -150,9 +150,11 @@ const Reservation* PageTable::covering(uint32_t client, uint32_t slice, uint64_t
   return &slot;
 }
 
-bool PageTable::is_held(uint32_t slice, uint64_t offset) const {
+bool PageTable::is_foreign(uint32_t client, uint32_t slice, uint64_t offset) const {
   const uint64_t page = offset >> JAL_PAGE_SHIFT;
-  return slice < slices_ && page < pages_ && owner_[slice][page] != 0;
+  if (slice >= slices_ || page >= pages_) return false;
+  const uint32_t owner = owner_[slice][page];
+  return owner != 0 && slots_[owner - 1].client != client;
 }
 
 uint32_t PageTable::client_pages(uint32_t client, uint32_t slice) const {

@@ -59,8 +59,8 @@ class PageTable {
 
   /// The client's reservation that covers [offset, offset + bytes) of the slice within its used bytes, or nullptr.
   const Reservation* covering(uint32_t client, uint32_t slice, uint64_t offset, uint64_t bytes) const;
-  /// Whether any client's reservation holds that page: tells a foreign address from an unmapped one.
-  bool is_held(uint32_t slice, uint64_t offset) const;
+  /// Whether another client's reservation holds that page: tells a foreign address from an unmapped one.
+  bool is_foreign(uint32_t client, uint32_t slice, uint64_t offset) const;
 
   uint32_t free_pages(uint32_t slice) const { return pages_ - used_pages_[slice]; }
   uint32_t client_pages(uint32_t client, uint32_t slice) const;
