@@ -209,7 +209,7 @@ template <bool kSanitize>
 jal_ev vector_verb(jal_core* raw, const jal_vec_op* given, jal_after after, const jal_site* site) {
   VerbScope verb(raw, site);
   CoreState& core = verb.core;
-  const jal_vec_op op = *given;
+  const jal_vec_op& op = *given;
   const std::uint32_t rows = op.rows == 0 ? 1 : op.rows;
   RowBytes row;
   if (!row_bytes(op, &row) || (op.n == 0 && op.fn == JAL_VEC_ARGMAX)) {

@@ -193,7 +193,10 @@ Hbm::Window Hbm::resolve(std::uint32_t client, std::uint64_t address) const noex
   window.grant_base = extent.base(slice);
   window.grant_bytes = extent.bytes_per_slice;
   if (within >= extent.bytes_per_slice) return window;  // the guard behind the used part
-  const int rank = std::popcount(extent.slice_mask & ((1ull << slice) - 1));
+  // Slices from 0 on are the rule, and counting bits is a library call on the oldest processors this runs on.
+  const std::uint64_t mask = extent.slice_mask;
+  const int rank =
+      (mask & (mask + 1)) == 0 ? static_cast<int>(slice) : std::popcount(mask & ((std::uint64_t{1} << slice) - 1));
   window.data = extent.data + static_cast<std::uint64_t>(rank) * extent.stride + within;
   window.bytes = extent.bytes_per_slice - within;
   return window;
