@@ -188,12 +188,15 @@ StepResult Control::step() {
   }
   bool worked = false;
   bool may_run = true;
+  bool is_used_up = false;
   uint32_t budget = kPacketsPerStep;
+  const uint32_t first = next_client_;
   for (uint32_t n = 0; n < hal::kMaxClients; ++n) {
-    const uint32_t c = (next_client_ + n) % hal::kMaxClients;
+    const uint32_t c = (first + n) % hal::kMaxClients;
     Client& client = clients_[c];
     if (client.is_attached == 0) continue;
     worked = answer_mailbox(c) || worked;
+    if (is_used_up) continue;
     for (uint32_t q = 0; q < JAL_QUEUES_PER_CLIENT && may_run; ++q) {
       if (client.queues[q].state == JAL_QUEUE_STATE_FREE) continue;
       while (may_run && budget > 0) {
@@ -205,9 +208,10 @@ StepResult Control::step() {
         if (state_ == JAL_DEVICE_STATE_LOST) return StepResult::lost;
       }
     }
-    // Whoever used up this step goes last in the next one, so that a flood of short packets starves nobody else.
-    if (!may_run || budget == 0) next_client_ = (c + 1) % hal::kMaxClients;
-    may_run = may_run && budget > 0;
+    if (may_run && budget > 0) continue;
+    // Whoever used up this step goes last in the next one. Mailboxes are still answered in this one.
+    next_client_ = (c + 1) % hal::kMaxClients;
+    is_used_up = true;
   }
   if (worked) {
     ++heartbeat_;

@@ -178,7 +178,10 @@ void meter_advance_ps(Board& board, std::uint64_t dt_ps) {
   // 1 uW for 1 ps is 1e-18 J.
   for (std::uint64_t& energy_fj : board.energy_fj) energy_fj += board.static_uw * dt_ps / 1000;
 }
-std::uint64_t meter_read_nj(Board& board, std::uint32_t unit) { return board.energy_fj[unit] / 1000000; }
+std::uint64_t meter_read_nj(Board& board, std::uint32_t unit) {
+  if (board.on_meter) board.on_meter();
+  return board.energy_fj[unit] / 1000000;
+}
 
 }  // namespace jal::hal
 

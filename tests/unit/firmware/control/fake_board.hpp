@@ -49,6 +49,7 @@ struct jal::hal::Board {
   FirmwareCosts costs = {100, 1000, 500, 2000};
   std::uint64_t unix_ns = 1000;
   std::function<void()> on_clock;  // called when the firmware reads the host's clock
+  std::function<void()> on_meter;  // called when the firmware reads a meter: several times a packet
 
   std::unique_ptr<std::uint8_t, void (*)(void*)> hbm;
   std::map<std::uint32_t, MapRequest> extents;
