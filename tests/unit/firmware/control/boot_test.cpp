@@ -22,7 +22,7 @@ TEST(Boot, EveryPostCodeIsLoggedInOrderAndTheDeviceIsReady) {
   EXPECT_EQ(chip.telemetry(JAL_TAG_STATE), JAL_DEVICE_STATE_OK);
   EXPECT_EQ(chip.telemetry(JAL_TAG_POST_CODE), JAL_POST_READY);
   EXPECT_EQ(chip.telemetry(JAL_TAG_UUID, 1), 0x2222u);
-  EXPECT_STREQ(chip.board.telemetry.model, "fake");
+  EXPECT_STREQ(chip.board.telemetry->model, "fake");
 }
 
 struct BadBoard {
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Boot, BoardWithoutTelemetryStopsThere) {
   Chip chip(false);
-  chip.board.has_telemetry = false;
+  chip.board.telemetry = nullptr;
   chip.control().boot();
   EXPECT_EQ(post_codes(chip.board.log).back(), JAL_POST_TELEMETRY);
   Client client(chip, 0);

@@ -45,7 +45,7 @@ void* client_region(Board& board, std::uint32_t client, std::uint64_t* out_bytes
   *out_bytes = board.regions[client].bytes;
   return board.regions[client].memory;
 }
-void* telemetry_page(Board& board) { return board.has_telemetry ? &board.telemetry : nullptr; }
+void* telemetry_page(Board& board) { return board.telemetry; }
 void* log_ring(Board& board) { return &board.log; }
 const FirmwareCosts& firmware_costs(Board& board) { return board.costs; }
 std::uint64_t host_monotonic_ns(Board& board) { return board.unix_ns; }
@@ -205,9 +205,9 @@ bool Chip::settle() {
 }
 
 std::uint64_t Chip::telemetry(std::uint32_t tag, std::uint32_t index) const {
-  for (std::uint32_t i = 0; i < board.telemetry.count; ++i) {
-    if (board.telemetry.entry[i].tag == tag && board.telemetry.entry[i].index == index)
-      return board.telemetry.entry[i].value;
+  for (std::uint32_t i = 0; i < board.telemetry->count; ++i) {
+    if (board.telemetry->entry[i].tag == tag && board.telemetry->entry[i].index == index)
+      return board.telemetry->entry[i].value;
   }
   ADD_FAILURE() << "telemetry has no tag " << tag << " index " << index;
   return 0;

@@ -42,8 +42,8 @@ struct jal::hal::Board {
     void* memory = nullptr;
     std::uint64_t bytes = 0;
   } regions[kMaxClients];
-  jal_telemetry_page telemetry = {};
-  bool has_telemetry = true;
+  jal_telemetry_page own_telemetry = {};
+  jal_telemetry_page* telemetry = &own_telemetry;  // nullptr: the board has none
   jal_log_ring log = {};
 
   FirmwareCosts costs = {100, 1000, 500, 2000};
