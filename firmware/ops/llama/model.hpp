@@ -134,6 +134,20 @@ inline void head(Step& s, Tile<float> norm, uint32_t first, uint32_t m, Tile<flo
   }
 }
 
+/// Chooses the next token from this core's logits of the last one; rank 0 stores the result.
+inline void sample(Step& s, Tile<float> last) {
+  Core& core = s.core;
+  const Best best = s.args.temperature > 0 ? draw(s, last) : most_likely(s, last);
+  if (core.rank() != 0) return;
+  const Tile<jal_llama_result> result = core.alloc<jal_llama_result>(1);
+  jal_llama_result& out = core.write_view(result)[0];
+  out = {};
+  out.token = best.index;
+  out.logit = best.value;
+  out.position = s.args.position + s.m;
+  core.wait(core.store(core.local(s.args.result_offset), result));
+}
+
 inline void finish(Step& s, Tile<float> norm) {
   Core& core = s.core;
   const bool is_all = (s.args.flags & JAL_LLAMA_LOGITS_ALL) != 0;
@@ -150,19 +164,13 @@ inline void finish(Step& s, Tile<float> norm) {
                            logits.part(i * rows, rows)));
     }
   }
-  if (!is_sampled) return;
-  const Tile<float> last = logits.part((m - 1) * rows, rows);
-  const Best best = s.args.temperature > 0 ? draw(s, last) : most_likely(s, last);
-  if (core.rank() != 0) return;
-  const Tile<jal_llama_result> result = core.alloc<jal_llama_result>(1);
-  jal_llama_result& out = core.write_view(result)[0];
-  out = {};
-  out.token = best.index;
-  out.logit = best.value;
-  out.position = s.args.position + s.m;
-  core.wait(core.store(core.local(s.args.result_offset), result));
+  if (is_sampled) sample(s, logits.part((m - 1) * rows, rows));
 }
 
+inline void check_sampling(Core& core, const jal_llama_step& a) {
+  JAL_KERNEL_ASSERT(core, a.temperature >= 0 &&
+                              (a.temperature == 0 || (a.top_p > 0 && a.top_k >= 1 && a.top_k <= JAL_LLAMA_TOP_K_MAX)));
+}
 inline void check(Core& core, const jal_llama_step& a) {
   JAL_KERNEL_ASSERT(core, a.layers >= 1 && a.layers <= JAL_LLAMA_LAYERS_MAX);
   JAL_KERNEL_ASSERT(core, a.tokens <= JAL_LLAMA_CHUNK_MAX);
@@ -172,8 +180,7 @@ inline void check(Core& core, const jal_llama_step& a) {
   JAL_KERNEL_ASSERT(
       core, a.weight_dtype == JAL_DTYPE_BF16 || a.weight_dtype == JAL_DTYPE_MXFP8 || a.weight_dtype == JAL_DTYPE_MXFP4);
   JAL_KERNEL_ASSERT(core, a.kv_slots >= jal_llama_kv_slots(a.position + a.tokens, a.kv_heads, core.size()));
-  JAL_KERNEL_ASSERT(core, a.temperature >= 0 &&
-                              (a.temperature == 0 || (a.top_p > 0 && a.top_k >= 1 && a.top_k <= JAL_LLAMA_TOP_K_MAX)));
+  check_sampling(core, a);
   JAL_KERNEL_ASSERT(core, core.size() == core.chip_cores);
   for (uint32_t i = 0; i < a.tokens; ++i) JAL_KERNEL_ASSERT(core, a.token[i] < a.vocab);
 }

@@ -65,7 +65,7 @@ struct Step {
         q_width(a.heads * a.head_dim),
         kv_width(a.kv_heads * a.head_dim),
         qkv_width(q_width + 2 * kv_width),
-        group_heads(a.heads / a.kv_heads) {}
+        group_heads(a.kv_heads == 0 ? 0 : a.heads / a.kv_heads) {}
 };
 
 /// Weight tiles of one layer in this core's slice; loads may still be under way.

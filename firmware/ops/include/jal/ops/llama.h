@@ -2,19 +2,31 @@
  *
  * Kernel `llama_step` runs one whole step on every core of the chip: embedding, all layers, final norm, head, sampling,
  * for a chunk of a prompt (m tokens) or one token (m = 1). The host launches it with one argument, jal_llama_step, on
- * all cores.
+ * all cores. The parts of a step are kernels of their own too, with a second argument, jal_llama_part: below.
  *
  * Placement. C = cores of the chip; slice s belongs to core s. "dealt" means: ceil(rows / C) rows to each slice in
  * order, the last ones may hold fewer or none. Each dealt matrix is one sharded allocation, so its rows are contiguous
- * in host memory. embedding  BF16 engine tile, vocab rows by hidden, dealt. It is the head too when head_offset equals
- * it. qkv        rows [all q heads | all k heads | all v heads] by hidden, dealt o          hidden rows by heads *
- * head_dim, dealt gate_up    for each core: its f = ceil(ffn / C) rows of gate, then its f rows of up, by hidden;
- * missing rows are zero. Dealt as C * 2f rows. down       hidden rows by ffn, dealt norms      FP32 [2 * layers +
- * 1][hidden] on slice 0: attention norm and FFN norm of each layer, then the final norm kv         on every slice:
- * [layers][slots][2][page tokens][head_dim] BF16, keys before values. KV page p of head h is unit u = p * kv_heads + h:
- * it lives on slice u % C in slot u / C and never moves; slots = jal_llama_kv_slots() Numbers are FP32 except where
- * BF16 is said; weight formats and activation formats as the name says: bf16_f32, mxfp8_bf16, mxfp4_bf16
- * (docs/engine_numerics.md). The result has the same bits for any number of cores and any chunking of the prompt. */
+ * in host memory.
+ *
+ * - embedding: BF16 engine tile, vocab rows by hidden, dealt. It is the head too when head_offset equals it.
+ *
+ * - qkv: rows [all q heads | all k heads | all v heads] by hidden, dealt.
+ *
+ * - o: hidden rows by heads * head_dim, dealt.
+ *
+ * - gate_up: for each core its f = ceil(ffn / C) rows of gate, then its f rows of up, by hidden; missing rows are zero.
+ *   Dealt as C * 2f rows.
+ *
+ * - down: hidden rows by ffn, dealt.
+ *
+ * - norms: FP32 [2 * layers + 1][hidden] on slice 0: attention norm and FFN norm of each layer, then the final norm.
+ *
+ * - kv: on every slice [layers][slots][2][page tokens][head_dim] BF16, keys before values. KV page p of head h is unit
+ *   u = p * kv_heads + h: it lives on slice u % C in slot u / C and never moves; slots = jal_llama_kv_slots().
+ *
+ * Numbers are FP32 except where BF16 is said; weight and activation formats as the name says: bf16_f32, mxfp8_bf16,
+ * mxfp4_bf16 (docs/engine_numerics.md). The result has the same bits for any number of cores and any chunking of the
+ * prompt. */
 #ifndef JAL_OPS_LLAMA_H
 #define JAL_OPS_LLAMA_H
 
@@ -68,6 +80,36 @@ typedef struct jal_llama_step {
   uint32_t token[JAL_LLAMA_CHUNK_MAX];
 } jal_llama_step;
 JAL_ABI_SIZE(jal_llama_step, 104 + 64 * 16 + 64 * 4);
+
+/* One operation of a step as a kernel of its own: for other schedules, profiles and tests. Input and output are FP32 on
+ * slice 0; m = step.tokens. From jal_llama_step each reads the shape words it names.
+ *
+ * - llama_embed: y[m][hidden] = embedding rows of step.token. hidden, vocab, embedding_offset.
+ *
+ * - llama_rmsnorm: y[m][hidden] = x normalised times the vector at norms_offset. hidden, norm_epsilon.
+ *
+ * - llama_gemm_bf16_f32, llama_gemm_mxfp8_bf16, llama_gemm_mxfp4_bf16: y[m][rows] = x[m][k] by the dealt matrix at
+ *   matrix_offset. A slice's share and the operand of m tokens must fit in L1.
+ *
+ * - llama_rope: y[m][heads * head_dim] = x rotated, neighbouring pairs, at positions position + i. heads, head_dim,
+ *   rope_base.
+ *
+ * - llama_attention: x[m][(heads + 2 kv_heads) * head_dim] = q | k | v before rotation; appends keys and values to
+ *   layer 0 of kv_offset, y[m][heads * head_dim] = causal attention over positions 0 .. position + i.
+ *
+ * - llama_swiglu: y[m][ffn] = silu(x[.][0 .. ffn)) * x[.][ffn .. 2 ffn).
+ *
+ * - llama_residual: y[m][hidden] = x + FP32 [m][hidden] at matrix_offset of slice 0.
+ *
+ * - llama_sample: x[vocab] logits; jal_llama_result at result_offset. temperature, top_k, top_p, seed. */
+typedef struct jal_llama_part {
+  uint32_t x_offset; /* slice 0 */
+  uint32_t y_offset; /* slice 0 */
+  uint32_t matrix_offset;
+  uint32_t rows, k; /* of the matrix */
+  uint32_t reserved[3];
+} jal_llama_part;
+JAL_ABI_SIZE(jal_llama_part, 32);
 
 typedef struct jal_llama_result {
   uint32_t token;

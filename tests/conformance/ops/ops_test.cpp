@@ -1,0 +1,433 @@
+// The operations of ops_llama.jko, launched through libjal: against double precision, and equal bits on every chip.
+//
+// Bounds: a sum of n FP32 products in any order is within n * 2^-24 of the sum of their magnitudes (Higham, 2002, ch.
+// 4); the engine's lanes and folds make chains of at most n / 128 + 11 additions, so (n / 128 + 16) * 2^-24 is held
+// here. BF16 activations are rounded first in the reference too, with double arithmetic.
+#include <gtest/gtest.h>
+#include <jal/ops/llama.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <jal/jal.hpp>
+#include <jal/kernel/math.hpp>
+#include <random>
+#include <vector>
+
+namespace jal::test {
+namespace {
+
+const char* const kChips[] = {"jal1-48", "jal1-a0", "jal-test4"};  // the last has 4 cores of 256 KiB L1
+
+/// One chip for the time of a test, with buffers on slice 0.
+class Chip {
+ public:
+  explicit Chip(const char* model) : library_((setenv("JAL_MODEL", model, 1), Library())), device(0) {
+    module_ = device.load(JAL_OPS_FILE);
+    stream_ = device.stream();
+    mask = device.info().core_mask;
+    cores = device.info().cores;
+  }
+  Memory buffer(std::size_t bytes) { return device.alloc_on_slice(0, std::max<std::size_t>(bytes, 64)); }
+  Memory buffer(const std::vector<float>& values) {
+    Memory memory = buffer(values.size() * 4);
+    if (!values.empty()) device.copy_to_device(memory.address(), values.data(), values.size() * 4);
+    return memory;
+  }
+  static std::uint32_t offset(const Memory& memory) { return static_cast<std::uint32_t>(memory.info().offset); }
+
+  /// Runs a part on x; returns y of `count` floats.
+  std::vector<float> run(const char* kernel, jal_llama_step step, jal_llama_part part, const std::vector<float>& x,
+                         std::size_t count) {
+    const Memory in = buffer(x);
+    const Memory out = buffer(count * 4);
+    part.x_offset = offset(in);
+    part.y_offset = offset(out);
+    stream_.launch(module_.kernel(kernel), mask, step, part);
+    std::vector<float> y(count);
+    if (count > 0) stream_.copy_to_host(y.data(), out.address(), count * 4);
+    stream_.synchronize();
+    return y;
+  }
+  /// A matrix dealt over the slices as engine tiles. MX: codes and scales as given.
+  Tensor deal(std::uint32_t dtype, std::uint32_t rows, std::uint32_t k, const void* codes,
+              const void* scales = nullptr) {
+    TensorInfo info(dtype, {rows, k});
+    info.shard(0, device.info().slice_mask).engine_tiling();
+    Tensor tensor(device, info);
+    tensor.upload(dtype, codes, scales);
+    return tensor;
+  }
+
+ private:
+  Library library_;
+
+ public:
+  Device device;
+  std::uint64_t mask = 0;
+  std::uint32_t cores = 0;
+
+ private:
+  Module module_;
+  Stream stream_;
+};
+
+std::vector<float> random_floats(std::size_t n, unsigned seed, float scale = 1) {
+  std::mt19937 draw(seed);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(n);
+  for (float& v : values) v = normal(draw);
+  return values;
+}
+
+/// Runs `make` on every chip, or on those with a full L1: equal bits everywhere; returns them.
+template <typename Make>
+std::vector<float> on_every_chip(Make make, bool is_small = true) {
+  std::vector<float> first;
+  for (const char* model : kChips) {
+    if (model == kChips[2] && !is_small) continue;
+    Chip chip(model);
+    std::vector<float> got = make(chip);
+    if (model == kChips[0]) {
+      first = got;
+      continue;
+    }
+    EXPECT_EQ(got.size(), first.size());
+    for (std::size_t i = 0; i < got.size() && i < first.size(); ++i) {
+      if (std::bit_cast<std::uint32_t>(got[i]) == std::bit_cast<std::uint32_t>(first[i])) continue;
+      ADD_FAILURE() << model << ": element " << i << " is " << got[i] << ", on " << kChips[0] << " " << first[i];
+      break;
+    }
+  }
+  return first;
+}
+
+jal_llama_step step_of(std::uint32_t tokens) {
+  jal_llama_step step{};
+  step.tokens = tokens;
+  return step;
+}
+
+struct Shape {
+  std::uint32_t rows, k, m;
+};
+const Shape kShapes[] = {{576, 576, 1}, {2880, 2880, 1}, {960, 576, 17},  {100, 2880, 3},
+                         {3, 64, 2},    {1, 32, 1},      {192, 1536, 64}, {64, 100, 5}};
+
+bool is_small(const Shape& shape) { return shape.k * (shape.rows / 4 + 4 * shape.m) < 40'000; }
+
+TEST(Gemm, Bf16WeightsByFp32) {
+  for (const Shape& shape : kShapes) {
+    const auto w = random_floats(std::size_t{shape.rows} * shape.k, 1);
+    std::vector<std::uint16_t> codes(w.size());
+    for (std::size_t i = 0; i < w.size(); ++i) codes[i] = kernel::bf16_from_f32(w[i]);
+    const auto x = random_floats(std::size_t{shape.m} * shape.k, 2);
+    const auto y = on_every_chip(
+        [&](Chip& chip) {
+          const Tensor matrix = chip.deal(JAL_DTYPE_BF16, shape.rows, shape.k, codes.data());
+          jal_llama_part part{};
+          part.matrix_offset = static_cast<std::uint32_t>(matrix.info().offset);
+          part.rows = shape.rows;
+          part.k = shape.k;
+          return chip.run("llama_gemm_bf16_f32", step_of(shape.m), part, x, std::size_t{shape.m} * shape.rows);
+        },
+        is_small(shape));
+    const double bound = (shape.k / 128.0 + 16) * 0x1p-24;
+    for (std::uint32_t t = 0; t < shape.m; ++t) {
+      for (std::uint32_t r = 0; r < shape.rows; ++r) {
+        double sum = 0, magnitude = 0;
+        for (std::uint32_t i = 0; i < shape.k; ++i) {
+          const double p = static_cast<double>(kernel::f32_from_bf16(codes[std::size_t{r} * shape.k + i])) *
+                           static_cast<double>(x[std::size_t{t} * shape.k + i]);
+          sum += p;
+          magnitude += std::abs(p);
+        }
+        ASSERT_NEAR(static_cast<double>(y[std::size_t{t} * shape.rows + r]), sum, magnitude * bound)
+            << shape.rows << " x " << shape.k << ", row " << r;
+      }
+    }
+  }
+}
+
+double rounded_bf16(double x) {
+  const double unit = std::ldexp(1.0, std::ilogb(x) - 7);
+  return x == 0 ? 0 : std::nearbyint(x / unit) * unit;
+}
+
+/// Codes and scales by hand: any code is a value, so no quantiser is needed.
+TEST(Gemm, MxWeightsByBf16) {
+  const double e2m1[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  for (const bool is_fp4 : {false, true}) {
+    for (const Shape& shape :
+         {Shape{576, 576, 1}, Shape{2880, 2880, 1}, Shape{100, 576, 9}, Shape{3, 64, 2}, Shape{50, 1536, 33}}) {
+      std::mt19937 draw(shape.rows + shape.k);
+      const std::uint32_t blocks = (shape.k + 31) / 32;
+      std::vector<std::uint8_t> codes(std::size_t{shape.rows} * blocks * (is_fp4 ? 16 : 32)),
+          scales(std::size_t{shape.rows} * blocks);
+      for (auto& c : codes) c = static_cast<std::uint8_t>(is_fp4 || draw() % 128 != 127 ? draw() : 0);
+      for (auto& c : codes) {
+        if (!is_fp4 && (c & 0x7f) == 0x7f) c = 0;  // NaN has its own test in the engines
+      }
+      for (auto& s : scales) s = static_cast<std::uint8_t>(120 + draw() % 8);
+      const auto value = [&](std::uint32_t r, std::uint32_t i) {
+        const double scale = std::ldexp(1.0, scales[std::size_t{r} * blocks + i / 32] - 127);
+        if (is_fp4) {
+          const std::uint8_t byte = codes[(std::size_t{r} * blocks * 32 + i) / 2];
+          const unsigned code = i % 2 == 0 ? byte & 15u : byte >> 4;
+          return (code >= 8 ? -1 : 1) * e2m1[code & 7] * scale;
+        }
+        const std::uint8_t code = codes[std::size_t{r} * blocks * 32 + i];
+        const int exponent = code >> 3 & 15, mantissa = code & 7;
+        const double magnitude = exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10);
+        return (code >= 128 ? -1 : 1) * magnitude * scale;
+      };
+      const auto x = random_floats(std::size_t{shape.m} * shape.k, 3);
+      const auto y = on_every_chip(
+          [&](Chip& chip) {
+            const Tensor matrix =
+                chip.deal(is_fp4 ? JAL_DTYPE_MXFP4 : JAL_DTYPE_MXFP8, shape.rows, shape.k, codes.data(), scales.data());
+            jal_llama_part part{};
+            part.matrix_offset = static_cast<std::uint32_t>(matrix.info().offset);
+            part.rows = shape.rows;
+            part.k = shape.k;
+            return chip.run(is_fp4 ? "llama_gemm_mxfp4_bf16" : "llama_gemm_mxfp8_bf16", step_of(shape.m), part, x,
+                            std::size_t{shape.m} * shape.rows);
+          },
+          is_small(shape));
+      const double bound = (shape.k / 128.0 + 16) * 0x1p-24;
+      for (std::uint32_t t = 0; t < shape.m; ++t) {
+        for (std::uint32_t r = 0; r < shape.rows; ++r) {
+          double sum = 0, magnitude = 0;
+          for (std::uint32_t i = 0; i < shape.k; ++i) {
+            const double p = value(r, i) * rounded_bf16(static_cast<double>(x[std::size_t{t} * shape.k + i]));
+            sum += p;
+            magnitude += std::abs(p);
+          }
+          ASSERT_NEAR(static_cast<double>(y[std::size_t{t} * shape.rows + r]), sum, magnitude * bound + 1e-30)
+              << shape.rows << " x " << shape.k << ", row " << r << (is_fp4 ? " fp4" : " fp8");
+        }
+      }
+    }
+  }
+}
+
+TEST(Vector, RmsnormSwigluResidual) {
+  for (const std::uint32_t n : {576u, 2880u, 32u}) {
+    for (const std::uint32_t m : {1u, 5u}) {
+      const auto x = random_floats(std::size_t{m} * n, 4), w = random_floats(n, 5),
+                 both = random_floats(std::size_t{m} * 2 * n, 6, 3);
+      const auto normed = on_every_chip([&](Chip& chip) {
+        const Memory weight = chip.buffer(w);
+        jal_llama_step step = step_of(m);
+        step.hidden = n;
+        step.norm_epsilon = 1e-5f;
+        step.norms_offset = Chip::offset(weight);
+        return chip.run("llama_rmsnorm", step, {}, x, x.size());
+      });
+      const auto gated = on_every_chip([&](Chip& chip) {
+        jal_llama_step step = step_of(m);
+        step.ffn = n;
+        return chip.run("llama_swiglu", step, {}, both, x.size());
+      });
+      const auto added = on_every_chip([&](Chip& chip) {
+        const Memory other = chip.buffer(normed);
+        jal_llama_step step = step_of(m);
+        step.hidden = n;
+        jal_llama_part part{};
+        part.matrix_offset = Chip::offset(other);
+        return chip.run("llama_residual", step, part, x, x.size());
+      });
+      for (std::uint32_t t = 0; t < m; ++t) {
+        double squares = 0;
+        for (std::uint32_t i = 0; i < n; ++i) squares += std::pow(static_cast<double>(x[t * n + i]), 2);
+        const double r = 1 / std::sqrt(squares / n + 1e-5);
+        for (std::uint32_t i = 0; i < n; ++i) {
+          const std::size_t at = std::size_t{t} * n + i;
+          const double exact = static_cast<double>(x[at]) * r * static_cast<double>(w[i]);
+          ASSERT_NEAR(static_cast<double>(normed[at]), exact, std::abs(exact) * 1e-6);
+          const auto gate = static_cast<double>(both[std::size_t{t} * 2 * n + i]),
+                     up = static_cast<double>(both[std::size_t{t} * 2 * n + n + i]);
+          const double swiglu = gate / (1 + std::exp(-gate)) * up;
+          ASSERT_NEAR(static_cast<double>(gated[at]), swiglu, std::abs(swiglu) * 1e-6);
+          ASSERT_EQ(added[at], x[at] + normed[at]);
+        }
+      }
+    }
+  }
+}
+
+TEST(Vector, RopeTurnsNeighbouringPairs) {
+  constexpr std::uint32_t kHeads = 9, kD = 64, kM = 3, kPosition = 1000;
+  const auto x = random_floats(std::size_t{kM} * kHeads * kD, 7);
+  const auto y = on_every_chip([&](Chip& chip) {
+    jal_llama_step step = step_of(kM);
+    step.heads = kHeads;
+    step.kv_heads = 3;
+    step.head_dim = kD;
+    step.rope_base = 10000;
+    step.position = kPosition;
+    return chip.run("llama_rope", step, {}, x, x.size());
+  });
+  for (std::uint32_t t = 0; t < kM; ++t) {
+    for (std::uint32_t h = 0; h < kHeads; ++h) {
+      for (std::uint32_t i = 0; i < kD / 2; ++i) {
+        const double angle = (kPosition + t) * std::pow(10000.0, -2.0 * i / kD);
+        const std::size_t at = (std::size_t{t} * kHeads + h) * kD + 2 * i;
+        const auto a = static_cast<double>(x[at]), b = static_cast<double>(x[at + 1]);
+        ASSERT_NEAR(static_cast<double>(y[at]), a * std::cos(angle) - b * std::sin(angle),
+                    5e-7 * (std::abs(a) + std::abs(b)));
+        ASSERT_NEAR(static_cast<double>(y[at + 1]), b * std::cos(angle) + a * std::sin(angle),
+                    5e-7 * (std::abs(a) + std::abs(b)));
+      }
+    }
+  }
+}
+
+/// Keys and values as BF16, scores and softmax in double. 9 heads over 3 KV heads; pages of 32 tokens on as many
+/// slices.
+TEST(Attention, PrefillAndDecodeOverPagedKv) {
+  constexpr std::uint32_t kHeads = 9, kKv = 3, kD = 64, kGroup = kHeads / kKv, kWidth = (kHeads + 2 * kKv) * kD,
+                          kTokens = 71;
+  const auto qkv = random_floats(std::size_t{kTokens} * kWidth, 8);
+  // The same tokens in one chunk and the rest, in halves, and one by one at the end.
+  const std::vector<std::vector<std::uint32_t>> cuts = {{64, 7}, {33, 32, 6}, {20, 20, 19, 11, 1}};
+  std::vector<float> first;
+  for (const auto& cut : cuts) {
+    const auto y = on_every_chip(
+        [&](Chip& chip) {
+          jal_llama_step step{};
+          step.heads = kHeads;
+          step.kv_heads = kKv;
+          step.head_dim = kD;
+          step.rope_base = 10000;
+          step.kv_slots = jal_llama_kv_slots(kTokens, kKv, chip.cores);
+          const Memory kv = chip.device.alloc(chip.device.info().slice_mask, step.kv_slots * jal_llama_unit_bytes(kD));
+          step.kv_offset = Chip::offset(kv);
+          std::vector<float> all;
+          for (const std::uint32_t m : cut) {
+            step.tokens = m;
+            const auto begin = qkv.begin() + static_cast<std::ptrdiff_t>(step.position) * kWidth;
+            const auto part =
+                chip.run("llama_attention", step, {}, {begin, begin + static_cast<std::ptrdiff_t>(m) * kWidth},
+                         std::size_t{m} * kHeads * kD);
+            all.insert(all.end(), part.begin(), part.end());
+            step.position += m;
+          }
+          return all;
+        },
+        cut[0] <= 20);
+    if (first.empty()) first = y;
+    EXPECT_EQ(y, first) << "chunks of a prompt do not change a bit";
+  }
+  const auto turned = [&](std::uint32_t token, std::uint32_t column, std::uint32_t i) {
+    const double angle = token * std::pow(10000.0, -2.0 * (i / 2) / kD);
+    const float* at = &qkv[std::size_t{token} * kWidth + column + i / 2 * 2];
+    const auto a = static_cast<double>(at[0]), b = static_cast<double>(at[1]);
+    return i % 2 == 0 ? a * std::cos(angle) - b * std::sin(angle) : b * std::cos(angle) + a * std::sin(angle);
+  };
+  for (std::uint32_t t = 0; t < kTokens; t += 5) {
+    for (std::uint32_t h = 0; h < kHeads; ++h) {
+      const std::uint32_t kv = h / kGroup;
+      std::vector<double> score(t + 1);
+      double top = -1e300;
+      for (std::uint32_t u = 0; u <= t; ++u) {
+        for (std::uint32_t i = 0; i < kD; ++i)
+          score[u] += turned(t, h * kD, i) * rounded_bf16(turned(u, (kHeads + kv) * kD, i)) / 8;
+        top = std::max(top, score[u]);
+      }
+      double sum = 0;
+      for (double& s : score) sum += s = std::exp(s - top);
+      for (std::uint32_t i = 0; i < kD; ++i) {
+        double exact = 0;
+        for (std::uint32_t u = 0; u <= t; ++u)
+          exact += score[u] / sum *
+                   rounded_bf16(static_cast<double>(qkv[std::size_t{u} * kWidth + (kHeads + kKv + kv) * kD + i]));
+        // A key that lies between two BF16 values may be rounded the other way: half a step of 2^-8 in one of 64
+        // products.
+        ASSERT_NEAR(static_cast<double>(first[(std::size_t{t} * kHeads + h) * kD + i]), exact, 2e-3)
+            << "token " << t << " head " << h;
+      }
+    }
+  }
+}
+
+TEST(Sample, ArgmaxTopKAndTopP) {
+  for (const std::uint32_t vocab : {49152u, 100u, 3u}) {
+    auto logits = random_floats(vocab, 9, 2);
+    logits[vocab / 2] = logits[vocab - 1] = 50;  // a tie: the lower id
+    const auto choose = [&](float temperature, std::uint32_t k, float p, std::uint64_t seed) {
+      return on_every_chip(
+          [&](Chip& chip) {
+            const Memory result = chip.buffer(sizeof(jal_llama_result));
+            jal_llama_step step = step_of(1);
+            step.vocab = vocab;
+            step.temperature = temperature;
+            step.top_k = k;
+            step.top_p = p;
+            step.seed = seed;
+            step.result_offset = Chip::offset(result);
+            (void)chip.run("llama_sample", step, {}, logits, 0);
+            jal_llama_result got{};
+            chip.device.copy_to_host(&got, result.address(), sizeof got);
+            return std::vector<float>{static_cast<float>(got.token), got.logit};
+          },
+          vocab < 10000);
+    };
+    EXPECT_EQ(choose(0, 1, 1, 0), (std::vector<float>{static_cast<float>(vocab / 2), 50}));
+    // Two equal candidates far above the rest share the probability.
+    bool seen[2] = {};
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      const float token = choose(1, 3, 1, seed)[0];
+      ASSERT_TRUE(token == static_cast<float>(vocab / 2) || token == static_cast<float>(vocab - 1));
+      seen[token == static_cast<float>(vocab - 1)] = true;
+    }
+    EXPECT_TRUE(seen[0] && seen[1]);
+    EXPECT_EQ(choose(1, 3, 0.4f, 5)[0], static_cast<float>(vocab / 2)) << "top-p keeps the first alone";
+    EXPECT_EQ(choose(1, 1, 1, 6)[0], static_cast<float>(vocab / 2)) << "top-k keeps the first alone";
+  }
+}
+
+TEST(Embed, RowsOfTheTable) {
+  constexpr std::uint32_t kVocab = 1000, kHidden = 576;
+  const auto table = random_floats(std::size_t{kVocab} * kHidden, 10);
+  std::vector<std::uint16_t> codes(table.size());
+  for (std::size_t i = 0; i < table.size(); ++i) codes[i] = kernel::bf16_from_f32(table[i]);
+  const std::uint32_t tokens[] = {0, 999, 5, 5, 500, 47, 48, 996};
+  const auto y = on_every_chip([&](Chip& chip) {
+    const Tensor matrix = chip.deal(JAL_DTYPE_BF16, kVocab, kHidden, codes.data());
+    jal_llama_step step = step_of(8);
+    step.vocab = kVocab;
+    step.hidden = kHidden;
+    step.embedding_offset = static_cast<std::uint32_t>(matrix.info().offset);
+    std::copy(std::begin(tokens), std::end(tokens), step.token);
+    return chip.run("llama_embed", step, {}, {}, std::size_t{8} * kHidden);
+  });
+  for (std::uint32_t t = 0; t < 8; ++t) {
+    for (std::uint32_t i = 0; i < kHidden; ++i)
+      ASSERT_EQ(y[t * kHidden + i], kernel::f32_from_bf16(codes[tokens[t] * std::size_t{kHidden} + i]));
+  }
+}
+
+TEST(Parts, NoTokensDoNothingAndWrongShapesAreNamed) {
+  Chip chip("jal-test4");
+  jal_llama_part part{};
+  part.rows = part.k = 64;
+  for (const char* kernel : {"llama_embed", "llama_rmsnorm", "llama_rope", "llama_attention", "llama_swiglu",
+                             "llama_residual", "llama_gemm_bf16_f32"}) {
+    jal_llama_step step{};
+    step.hidden = step.ffn = step.head_dim = 64;
+    step.vocab = step.heads = step.kv_heads = 1;
+    EXPECT_EQ(chip.run(kernel, step, part, {}, 0).size(), 0u) << kernel;
+    step.tokens = JAL_LLAMA_CHUNK_MAX + 1;
+    try {
+      (void)chip.run(kernel, step, part, {}, 0);
+      ADD_FAILURE() << kernel << " took too many tokens";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("JAL_LLAMA_CHUNK_MAX"), std::string::npos) << error.what();
+      break;  // the queue is poisoned; one is enough
+    }
+  }
+}
+
+}  // namespace
+}  // namespace jal::test
