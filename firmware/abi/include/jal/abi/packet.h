@@ -148,7 +148,7 @@ typedef struct jal_queue_control {
   uint64_t completed;     /* device: packets completed or dropped */
   uint64_t argument_tail; /* device: bytes of the argument ring that may be reused */
   uint32_t state;         /* device: JAL_QUEUE_STATE_* */
-  uint32_t epoch;         /* device: recoveries so far */
+  uint32_t epoch;         /* device: creations of this index and recoveries so far */
   uint32_t record;        /* device: error record that poisoned the queue */
   int32_t status;         /* device: status that poisoned the queue */
   uint64_t time_ps;       /* device: device time at which the last packet ended */

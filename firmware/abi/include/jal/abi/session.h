@@ -85,7 +85,7 @@ JAL_ABI_SIZE(jal_chip_info, 192);
 #define JAL_MAILBOX_PAGES_QUERY                                                                                      \
   6u /* arg: slice; result: free pages, this client's pages, largest free run, usable pages, host budget bytes, host \
         budget used */
-#define JAL_MAILBOX_MODULE_LOAD 7u   /* arg: address of the .jko (host VA or window), bytes; result: module id */
+#define JAL_MAILBOX_MODULE_LOAD 7u   /* arg: address of the .jko (host VA), bytes; result: module id */
 #define JAL_MAILBOX_MODULE_UNLOAD 8u /* arg: module id */
 #define JAL_MAILBOX_CLOCK_QUERY 9u   /* result: device time ps */
 #define JAL_MAILBOX_ECHO 10u         /* result = arg: a test of the path */
@@ -147,7 +147,7 @@ typedef struct jal_client_region {
   jal_chip_info chip;   /* (d) */
   uint32_t post_code;   /* (d) */
   uint32_t lost_status; /* (d) 0, or the status that took the device down */
-  uint64_t reserved2[6];
+  uint64_t reserved2[7];
   jal_mailbox_half request;  /* (c) */
   jal_mailbox_half response; /* (d) */
   uint64_t record_count;     /* (d) error records ever written */
@@ -157,5 +157,12 @@ typedef struct jal_client_region {
   jal_error_record records[JAL_ERROR_RECORDS]; /* (d) */
   jal_text_ring text;
 } jal_client_region;
+JAL_ABI_SIZE(jal_client_region, 234304);
+/* Multiples of 64: no cache line has words of both sides. */
+JAL_ABI_OFFSET(jal_client_region, request, 512);
+JAL_ABI_OFFSET(jal_client_region, response, 576);
+JAL_ABI_OFFSET(jal_client_region, queues, 704);
+JAL_ABI_OFFSET(jal_client_region, events, 4800);
+JAL_ABI_OFFSET(jal_client_region, text, 168640);
 
 #endif
