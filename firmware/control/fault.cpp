@@ -125,7 +125,7 @@ void Control::set_lost(int32_t status) {
         drop_packet(client, q, packet, JAL_ERROR_DEVICE_LOST);
       }
     }
-    client.region->lost_status = static_cast<uint32_t>(status);
+    store_release(&client.region->lost_status, static_cast<uint32_t>(status));
   }
   is_changed_ = 1;
   publish();
