@@ -68,6 +68,9 @@ class ProgramTest(LlmTest):
             for chip, workers, isa in (("jal1-a0", "2", ""), ("jal1-48", "2", ""), ("jal-test4", "1", "avx2"), ("jal-test4", "2", "scalar")):
                 environment = {"JAL_MODEL": chip, "JAL_WORKERS": workers, **({"JAL_ISA": isa} if isa else {})}
                 self.assertEqual(self.logits(self.model, ids, vocabulary, "--weights", weights, **environment), expected, (weights, chip, workers, isa))
+            # Under every sanitizer: no finding, no other bits.
+            checked = self.logits(self.model, ids, vocabulary, "--weights", weights, JAL_SANITIZE="memory,init,race,locality")
+            self.assertEqual(checked, expected, weights)
 
     def test_modelled_figures_do_not_depend_on_threads(self):
         def modelled(workers):
