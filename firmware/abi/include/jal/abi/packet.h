@@ -22,11 +22,15 @@
 #define JAL_PACKET_TIMESTAMP 9u
 #define JAL_PACKET_GRAPH_REPLAY 10u /* reserved: answered UNIMPLEMENTED without JAL_FEATURE_GRAPH */
 #define JAL_PACKET_IDLE 11u
-#define JAL_PACKET_TYPE_LIST(X)                                                                                   \
-  X(COPY, 1, "copy")                                                                                              \
-  X(FILL, 2, "fill") X(DISPATCH, 3, "dispatch") X(EVENT_SIGNAL, 4, "event_signal") X(EVENT_WAIT, 5, "event_wait") \
-      X(COLLECTIVE, 6, "collective") X(PHASE, 7, "phase") X(COUNT, 8, "count") X(TIMESTAMP, 9, "timestamp")       \
-          X(GRAPH_REPLAY, 10, "graph_replay") X(IDLE, 11, "idle")
+#define JAL_PACKET_TYPE_LIST(X)      \
+  X(COPY, 1, "copy")                 \
+  X(FILL, 2, "fill")                 \
+  X(DISPATCH, 3, "dispatch")         \
+  X(EVENT_SIGNAL, 4, "event_signal") \
+  X(EVENT_WAIT, 5, "event_wait")     \
+  X(COLLECTIVE, 6, "collective")     \
+  X(PHASE, 7, "phase")               \
+  X(COUNT, 8, "count") X(TIMESTAMP, 9, "timestamp") X(GRAPH_REPLAY, 10, "graph_replay") X(IDLE, 11, "idle")
 
 /* Header word: type 0..7, flags 8..15, reserved 16..30 (zero), lap bit 31. */
 #define JAL_PACKET_TYPE(header) ((header)&0xffu)

@@ -27,10 +27,13 @@
 #define JAL_UNIT_LINK_GLOBAL 7 /* scale-up links of the global domain */
 #define JAL_UNIT_UNCORE 8      /* host interface, management core, clocks, the rest of the package */
 #define JAL_UNIT_COUNT 9
-#define JAL_UNIT_LIST(X)                                                                                         \
-  X(MATRIX, 0, "matrix")                                                                                         \
-  X(VECTOR, 1, "vector") X(SCALAR, 2, "scalar") X(HBM, 3, "hbm") X(COLLECTIVE, 4, "collective") X(NOC, 5, "noc") \
-      X(LINK_LOCAL, 6, "link_local") X(LINK_GLOBAL, 7, "link_global") X(UNCORE, 8, "uncore")
+#define JAL_UNIT_LIST(X)         \
+  X(MATRIX, 0, "matrix")         \
+  X(VECTOR, 1, "vector")         \
+  X(SCALAR, 2, "scalar")         \
+  X(HBM, 3, "hbm")               \
+  X(COLLECTIVE, 4, "collective") \
+  X(NOC, 5, "noc") X(LINK_LOCAL, 6, "link_local") X(LINK_GLOBAL, 7, "link_global") X(UNCORE, 8, "uncore")
 
 /* State of a unit, from most to least power. */
 #define JAL_UNIT_STATE_ON 0

@@ -24,10 +24,13 @@
 #define JAL_DTYPE_MXFP8 9u  /* E4M3 elements, one E8M0 scale per 32 along the last dimension */
 #define JAL_DTYPE_MXFP4 10u /* E2M1 elements, one E8M0 scale per 32 along the last dimension */
 /* X(NAME, value, text, bits per element without scales) */
-#define JAL_DTYPE_LIST(X)                                                                                 \
-  X(F32, 1, "f32", 32)                                                                                    \
-  X(BF16, 2, "bf16", 16) X(F16, 3, "f16", 16) X(I32, 4, "i32", 32) X(U32, 5, "u32", 32) X(I8, 6, "i8", 8) \
-      X(U8, 7, "u8", 8) X(E4M3, 8, "e4m3", 8) X(MXFP8, 9, "mxfp8", 8) X(MXFP4, 10, "mxfp4", 4)
+#define JAL_DTYPE_LIST(X) \
+  X(F32, 1, "f32", 32)    \
+  X(BF16, 2, "bf16", 16)  \
+  X(F16, 3, "f16", 16)    \
+  X(I32, 4, "i32", 32)    \
+  X(U32, 5, "u32", 32)    \
+  X(I8, 6, "i8", 8) X(U8, 7, "u8", 8) X(E4M3, 8, "e4m3", 8) X(MXFP8, 9, "mxfp8", 8) X(MXFP4, 10, "mxfp4", 4)
 
 #define JAL_TILING_ROW_MAJOR 0u
 #define JAL_TILING_ENGINE                                                                            \
