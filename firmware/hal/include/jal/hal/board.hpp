@@ -31,7 +31,8 @@ void* client_region(Board&, uint32_t client, uint64_t* out_bytes);
 void* telemetry_page(Board&);
 void* log_ring(Board&);
 
-/// Copies a kernel's text or a sanitizer's report and why a job failed: filled by cores_poll and dma.
+/// Why a request failed, for the client's error record: filled by code_load, cores_poll, dma_run and memory_map. Texts
+/// are NUL-terminated.
 struct FaultReport {
   int32_t status = 0;
   uint32_t core = UINT32_MAX;
