@@ -133,10 +133,12 @@ void merge(const std::vector<CoreState*>& members, float* dst) {
 void reduce(const std::vector<CoreState*>& members, std::byte* dst) {
   const jal_coll_op& op = *members.front()->coll;
   std::vector<const std::byte*> parts;
+  parts.reserve(members.size());
   for (const CoreState* member : members)
     parts.push_back(member->slots[member->coll->src.id - 1].data + member->coll->src.offset);
   if (op.op == JAL_REDUCE_SUM) {
     std::vector<const float*> floats;
+    floats.reserve(parts.size());
     for (const std::byte* part : parts) floats.push_back(reinterpret_cast<const float*>(part));
     bracket_sum(floats.data(), static_cast<std::uint32_t>(floats.size()), op.src.bytes / 4,
                 reinterpret_cast<float*>(dst));

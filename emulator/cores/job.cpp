@@ -136,7 +136,7 @@ std::uint64_t Job::claim(std::uint32_t worker) {
     claimed = own & ~rest;
   } else {
     // A thief takes what the owner would reach last.
-    claimed = 1ull << (63 - std::countl_zero(runnable_));
+    claimed = std::bit_floor(runnable_);
   }
   runnable_ &= ~claimed;
   if (runnable_ == 0) set_runnable();

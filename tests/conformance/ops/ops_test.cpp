@@ -320,7 +320,7 @@ TEST(Attention, PrefillAndDecodeOverPagedKv) {
     EXPECT_EQ(y, first) << "chunks of a prompt do not change a bit";
   }
   const auto turned = [&](std::uint32_t token, std::uint32_t column, std::uint32_t i) {
-    const double angle = token * std::pow(10000.0, -2.0 * (i / 2) / kD);
+    const double angle = token * std::pow(10000.0, -static_cast<double>(i / 2 * 2) / kD);
     const float* at = &qkv[std::size_t{token} * kWidth + column + i / 2 * 2];
     const auto a = static_cast<double>(at[0]), b = static_cast<double>(at[1]);
     return i % 2 == 0 ? a * std::cos(angle) - b * std::sin(angle) : b * std::cos(angle) + a * std::sin(angle);
@@ -354,7 +354,8 @@ TEST(Attention, PrefillAndDecodeOverPagedKv) {
 TEST(Sample, ArgmaxTopKAndTopP) {
   for (const std::uint32_t vocab : {49152u, 100u, 3u}) {
     auto logits = random_floats(vocab, 9, 2);
-    logits[vocab / 2] = logits[vocab - 1] = 50;  // a tie: the lower id
+    const std::uint32_t middle = vocab / 2;
+    logits[middle] = logits[vocab - 1] = 50;  // a tie: the lower id
     const auto choose = [&](float temperature, std::uint32_t k, float p, std::uint64_t seed) {
       return on_every_chip(
           [&](Chip& chip) {
@@ -373,17 +374,17 @@ TEST(Sample, ArgmaxTopKAndTopP) {
           },
           vocab < 10000);
     };
-    EXPECT_EQ(choose(0, 1, 1, 0), (std::vector<float>{static_cast<float>(vocab / 2), 50}));
+    EXPECT_EQ(choose(0, 1, 1, 0), (std::vector<float>{static_cast<float>(middle), 50}));
     // Two equal candidates far above the rest share the probability.
     bool seen[2] = {};
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
       const float token = choose(1, 3, 1, seed)[0];
-      ASSERT_TRUE(token == static_cast<float>(vocab / 2) || token == static_cast<float>(vocab - 1));
+      ASSERT_TRUE(token == static_cast<float>(middle) || token == static_cast<float>(vocab - 1));
       seen[token == static_cast<float>(vocab - 1)] = true;
     }
     EXPECT_TRUE(seen[0] && seen[1]);
-    EXPECT_EQ(choose(1, 3, 0.4f, 5)[0], static_cast<float>(vocab / 2)) << "top-p keeps the first alone";
-    EXPECT_EQ(choose(1, 1, 1, 6)[0], static_cast<float>(vocab / 2)) << "top-k keeps the first alone";
+    EXPECT_EQ(choose(1, 3, 0.4f, 5)[0], static_cast<float>(middle)) << "top-p keeps the first alone";
+    EXPECT_EQ(choose(1, 1, 1, 6)[0], static_cast<float>(middle)) << "top-k keeps the first alone";
   }
 }
 
