@@ -168,7 +168,13 @@ int main(int argc, char** argv) {
   try {
     if (options.list || options.verify) {
       for (const std::string& path : options.sources) {
-        const std::string text = jal::cc::describe_module(read_file(path));
+        const std::vector<std::uint8_t> module = read_file(path);
+        std::string text;
+        try {
+          text = jal::cc::describe_module(module);
+        } catch (const std::exception& error) {
+          throw Failure(path + ": " + error.what());
+        }
         if (options.list) std::fputs(text.c_str(), stdout);
       }
       return 0;
