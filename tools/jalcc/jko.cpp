@@ -2,6 +2,8 @@
 #define XXH_INLINE_ALL
 #include "tools/jalcc/jko.hpp"
 
+#include <jal/abi/packet.h>
+#include <jal/abi/tensor.h>
 #include <jal/kernel/core_abi.h>
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/fmt/ranges.h>
@@ -10,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <set>
 
 #include "tools/jalcc/elf.hpp"
@@ -19,6 +22,51 @@ namespace {
 
 // The compiler calls these for plain copies and fills; the emulator's process has them.
 constexpr std::array<const char*, 4> kAllowed = {"memcmp", "memcpy", "memmove", "memset"};
+
+/// Size of an argument type; 0: a struct of any size.
+std::uint32_t fixed_bytes(std::uint16_t type) {
+  switch (type) {
+    case JAL_ARGUMENT_U32:
+    case JAL_ARGUMENT_I32:
+    case JAL_ARGUMENT_F32:
+      return 4;
+    case JAL_ARGUMENT_BYTES:
+      return 0;
+    case JAL_ARGUMENT_TENSOR:
+      return sizeof(jal_tensor_info);
+    default:
+      return 8;
+  }
+}
+
+/// A table entry as the firmware demands it: what a device would refuse is refused here, with the kernel's name.
+void check_entry(const jal_kernel_entry& kernel) {
+  const auto is_text = [](const char(&text)[JAL_KERNEL_NAME_BYTES]) {
+    return text[0] != '\0' && std::memchr(text, '\0', sizeof text) != nullptr;
+  };
+  if (!is_text(kernel.name) || !is_text(kernel.symbol))
+    throw Failure("a kernel's name or symbol is empty or not terminated");
+  if (kernel.argument_bytes > JAL_ARGUMENT_BYTES_MAX)
+    throw Failure(fmt::format("kernel '{}' takes {} bytes of arguments; at most {} fit a launch", kernel.name,
+                              kernel.argument_bytes, JAL_ARGUMENT_BYTES_MAX));
+  if (kernel.argument_count > JAL_KERNEL_ARGUMENTS_MAX)
+    throw Failure(fmt::format("kernel '{}' has {} arguments; at most {} fit its table entry", kernel.name,
+                              kernel.argument_count, JAL_KERNEL_ARGUMENTS_MAX));
+  if (std::any_of(std::begin(kernel.reserved), std::end(kernel.reserved), [](std::uint32_t word) { return word != 0; }))
+    throw Failure(fmt::format("kernel '{}': a reserved field is set", kernel.name));
+  std::uint32_t end = 0;
+  for (std::uint32_t i = 0; i < kernel.argument_count; ++i) {
+    const jal_kernel_argument& a = kernel.arguments[i];
+    const std::uint32_t fixed = fixed_bytes(a.type);
+    const std::uint32_t align = fixed == 0 ? 1 : std::min(fixed, 8u);
+    if (a.type < JAL_ARGUMENT_U32 || a.type > JAL_ARGUMENT_BYTES || a.bytes == 0 || (fixed != 0 && a.bytes != fixed) ||
+        a.offset % align != 0 || a.offset < end || a.bytes > kernel.argument_bytes ||
+        a.offset > kernel.argument_bytes - a.bytes)
+      throw Failure(fmt::format("kernel '{}': argument {} {{type {}, offset {}, bytes {}}} is not legal", kernel.name,
+                                i, a.type, a.offset, a.bytes));
+    end = a.offset + a.bytes;
+  }
+}
 
 std::vector<jal_kernel_entry> kernels_of(const ElfFile& elf) {
   const std::span<const std::uint8_t> table = elf.section("jal_kernels");
@@ -30,6 +78,7 @@ std::vector<jal_kernel_entry> kernels_of(const ElfFile& elf) {
   if (kernels.size() > JAL_MODULE_KERNELS_MAX) {
     throw Failure(fmt::format("{} kernels: a module holds at most {}", kernels.size(), JAL_MODULE_KERNELS_MAX));
   }
+  for (const jal_kernel_entry& kernel : kernels) check_entry(kernel);
   std::sort(kernels.begin(), kernels.end(),
             [](const jal_kernel_entry& a, const jal_kernel_entry& b) { return std::strcmp(a.name, b.name) < 0; });
   std::set<std::string> names;
@@ -38,9 +87,6 @@ std::vector<jal_kernel_entry> kernels_of(const ElfFile& elf) {
     if (!elf.defines(kernel.symbol))
       throw Failure(fmt::format("kernel '{}': its symbol {} is not exported; its name may be longer than {} characters",
                                 kernel.name, kernel.symbol, JAL_KERNEL_NAME_BYTES - 12));
-    if (kernel.argument_bytes > 4096)
-      throw Failure(fmt::format("kernel '{}' takes {} bytes of arguments; at most 4096 fit a launch", kernel.name,
-                                kernel.argument_bytes));
   }
   return kernels;
 }
@@ -112,18 +158,23 @@ std::string describe_module(std::span<const std::uint8_t> module) {
     throw Failure(
         fmt::format("checksum {:#x} differs from the header's {:#x}: the file is damaged", sum, header.checksum));
   }
-  if (header.kernel_count > JAL_MODULE_KERNELS_MAX || header.kernel_offset > module.size() ||
+  if (std::any_of(std::begin(header.reserved), std::end(header.reserved), [](std::uint64_t word) { return word != 0; }))
+    throw Failure("a reserved field of the header is set");
+  if (header.kernel_count < 1 || header.kernel_count > JAL_MODULE_KERNELS_MAX || header.kernel_offset % 8 != 0 ||
+      header.kernel_offset > module.size() ||
       header.kernel_count * sizeof(jal_kernel_entry) > module.size() - header.kernel_offset) {
-    throw Failure(
-        fmt::format("the table of {} kernels at {} lies outside the file", header.kernel_count, header.kernel_offset));
+    throw Failure(fmt::format("a table of {} kernels at {} is not legal in this file", header.kernel_count,
+                              header.kernel_offset));
   }
   std::string out = "build id ";
   for (const std::uint8_t byte : header.build_id) out += fmt::format("{:02x}", byte);
   out += "\n";
   for (const jal_module_section& s : header.sections) {
-    if (s.arch == 0) continue;
-    if (s.offset > module.size() || s.bytes > module.size() - s.offset)
-      throw Failure("a section lies outside the file");
+    if (s.arch == 0 && s.reserved == 0 && s.offset == 0 && s.bytes == 0) continue;
+    if (s.arch == 0 || s.reserved != 0 || s.offset % 64 != 0 || s.offset > module.size() ||
+        s.bytes > module.size() - s.offset)
+      throw Failure(fmt::format("a section {{arch {}, offset {}, bytes {}}} is not legal in a file of {} bytes", s.arch,
+                                s.offset, s.bytes, module.size()));
     out += fmt::format("section {} {} bytes\n",
                        s.arch == JAL_ARCH_NATIVE_X86_64 ? "native-x86-64"
                        : s.arch == JAL_ARCH_RV64IMAC    ? "rv64imac"
@@ -133,9 +184,7 @@ std::string describe_module(std::span<const std::uint8_t> module) {
   for (std::uint32_t i = 0; i < header.kernel_count; ++i) {
     jal_kernel_entry kernel;
     std::memcpy(&kernel, module.data() + header.kernel_offset + i * sizeof kernel, sizeof kernel);
-    kernel.name[sizeof kernel.name - 1] = '\0';
-    if (kernel.argument_count > JAL_KERNEL_ARGUMENTS_MAX)
-      throw Failure(fmt::format("kernel {} has {} arguments", kernel.name, kernel.argument_count));
+    check_entry(kernel);
     out += fmt::format("kernel {}(", kernel.name);
     for (std::uint32_t a = 0; a < kernel.argument_count; ++a)
       out += fmt::format("{}{}", a == 0 ? "" : ", ", argument_text(kernel.arguments[a].type));
