@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace jal::emu {
 namespace {
@@ -22,8 +23,9 @@ std::int32_t refuse(hal::FaultReport& fault, std::int32_t status, const char* fo
 
 }  // namespace
 
-CodeTable::~CodeTable() {
-  for (std::uint32_t code = 1; code <= codes_.size(); ++code) unload(code);
+CodeTable::Library::~Library() {
+  if (handle != nullptr) dlclose(handle);
+  if (fd >= 0) close(fd);
 }
 
 std::int32_t CodeTable::load(const void* module, std::uint64_t bytes, std::uint32_t* out_code,
@@ -43,36 +45,37 @@ std::int32_t CodeTable::load(const void* module, std::uint64_t bytes, std::uint3
   if (native == nullptr || native->offset + native->bytes > bytes)
     return refuse(fault, JAL_ERROR_MODULE_ARCH, "the module has no native section%s", "");
 
+  std::vector<std::uint8_t> image(file + native->offset, file + native->offset + native->bytes);
+  const std::uint8_t* table = file + header.kernel_offset;
+  image.insert(image.end(), table, table + header.kernel_count * sizeof(jal_kernel_entry));
   std::shared_ptr<Library> library;
   for (const std::shared_ptr<Library>& loaded : codes_) {
-    if (loaded != nullptr && std::memcmp(loaded->build_id, header.build_id, sizeof header.build_id) == 0)
-      library = loaded;
+    if (loaded != nullptr && loaded->image == image) library = loaded;
   }
   if (library == nullptr) {
     library = std::make_shared<Library>();
-    std::memcpy(library->build_id, header.build_id, sizeof header.build_id);
-    const int fd = memfd_create("jal-kernels", MFD_CLOEXEC);
-    if (fd < 0) return refuse(fault, JAL_ERROR_MODULE_LOAD, "memfd_create: %s", std::strerror(errno));
+    library->image = std::move(image);
+    library->fd = memfd_create("jal-kernels", MFD_CLOEXEC);
+    if (library->fd < 0) return refuse(fault, JAL_ERROR_MODULE_LOAD, "memfd_create: %s", std::strerror(errno));
     for (std::uint64_t done = 0; done < native->bytes;) {
-      const ssize_t wrote = write(fd, file + native->offset + done, native->bytes - done);
+      const ssize_t wrote = write(library->fd, file + native->offset + done, native->bytes - done);
       if (wrote <= 0) {
-        close(fd);
         return refuse(fault, JAL_ERROR_MODULE_LOAD, "writing %llu bytes of code: %s",
                       static_cast<unsigned long long>(native->bytes), std::strerror(errno));
       }
       done += static_cast<std::uint64_t>(wrote);
     }
+    // The loader knows a library by its name, so the descriptor stays open while the code is loaded: its number must
+    // not become another's.
     char path[64];
-    std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", library->fd);
     library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    close(fd);
     if (library->handle == nullptr) return refuse(fault, JAL_ERROR_MODULE_LOAD, "%s", dlerror());
     for (std::uint32_t i = 0; i < header.kernel_count; ++i) {
       jal_kernel_entry entry;
       std::memcpy(&entry, file + header.kernel_offset + i * sizeof entry, sizeof entry);
       void* symbol = dlsym(library->handle, entry.symbol);
       if (symbol == nullptr) {
-        dlclose(library->handle);
         return refuse(fault, JAL_ERROR_MODULE_LOAD, "kernel %s: symbol %s is missing", entry.name, entry.symbol);
       }
       library->kernels.push_back(reinterpret_cast<jal_kernel_function>(symbol));
@@ -81,7 +84,6 @@ std::int32_t CodeTable::load(const void* module, std::uint64_t bytes, std::uint3
   std::uint32_t code = 0;
   while (code < codes_.size() && codes_[code] != nullptr) ++code;
   if (code == codes_.size()) codes_.emplace_back();
-  ++library->users;
   codes_[code] = std::move(library);
   *out_code = code + 1;
   return JAL_OK;
@@ -89,9 +91,7 @@ std::int32_t CodeTable::load(const void* module, std::uint64_t bytes, std::uint3
 
 void CodeTable::unload(std::uint32_t code) {
   if (code == 0 || code > codes_.size() || codes_[code - 1] == nullptr) return;
-  std::shared_ptr<Library>& library = codes_[code - 1];
-  if (--library->users == 0) dlclose(library->handle);
-  library.reset();
+  codes_[code - 1].reset();
 }
 
 jal_kernel_function CodeTable::find(std::uint32_t code, std::uint32_t kernel) const {

@@ -1,6 +1,6 @@
 // Code of modules on the native cores: the ELF of a .jko, loaded from memory, with the kernels' entry points.
 //
-// What it is not: a checker; the firmware has checked the module's ranges and checksum. Equal build ids share one load.
+// What it is not: a checker; the firmware has checked the module's ranges and checksum. Equal code shares one load.
 #pragma once
 #include <jal/abi/module.h>
 #include <jal/kernel/core_abi.h>
@@ -15,7 +15,6 @@ namespace jal::emu {
 
 class CodeTable {
  public:
-  ~CodeTable();
   /// 0, MODULE_ARCH (no native section, or another kernel SDK), MODULE_LOAD with the loader's words in fault.text.
   std::int32_t load(const void* module, std::uint64_t bytes, std::uint32_t* out_code, hal::FaultReport& fault);
   void unload(std::uint32_t code);
@@ -24,9 +23,13 @@ class CodeTable {
 
  private:
   struct Library {
-    std::uint8_t build_id[32];
+    Library() = default;
+    ~Library();
+    Library(const Library&) = delete;
+    Library& operator=(const Library&) = delete;
+    std::vector<std::uint8_t> image;  // code and kernel table: a build id is only what the file says of itself
     void* handle = nullptr;
-    std::uint32_t users = 0;
+    int fd = -1;
     std::vector<jal_kernel_function> kernels;
   };
   std::vector<std::shared_ptr<Library>> codes_;  // code - 1; null: free
