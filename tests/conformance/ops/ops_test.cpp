@@ -4,109 +4,15 @@
 // 4); the engine's lanes and folds make chains of at most n / 128 + 11 additions, so (n / 128 + 16) * 2^-24 is held
 // here. BF16 activations are rounded first in the reference too, with double arithmetic.
 #include <gtest/gtest.h>
-#include <jal/ops/llama.h>
 
-#include <bit>
 #include <cmath>
-#include <cstdlib>
-#include <jal/jal.hpp>
-#include <jal/kernel/math.hpp>
 #include <random>
 #include <vector>
 
+#include "tests/conformance/ops/chip.hpp"
+
 namespace jal::test {
 namespace {
-
-const char* const kChips[] = {"jal1-48", "jal1-a0", "jal-test4"};  // the last has 4 cores of 256 KiB L1
-
-/// One chip for the time of a test, with buffers on slice 0.
-class Chip {
- public:
-  explicit Chip(const char* model) : library_((setenv("JAL_MODEL", model, 1), Library())), device(0) {
-    module_ = device.load(JAL_OPS_FILE);
-    stream_ = device.stream();
-    mask = device.info().core_mask;
-    cores = device.info().cores;
-  }
-  Memory buffer(std::size_t bytes) { return device.alloc_on_slice(0, std::max<std::size_t>(bytes, 64)); }
-  Memory buffer(const std::vector<float>& values) {
-    Memory memory = buffer(values.size() * 4);
-    if (!values.empty()) device.copy_to_device(memory.address(), values.data(), values.size() * 4);
-    return memory;
-  }
-  static std::uint32_t offset(const Memory& memory) { return static_cast<std::uint32_t>(memory.info().offset); }
-
-  /// Runs a part on x; returns y of `count` floats.
-  std::vector<float> run(const char* kernel, jal_llama_step step, jal_llama_part part, const std::vector<float>& x,
-                         std::size_t count) {
-    const Memory in = buffer(x);
-    const Memory out = buffer(count * 4);
-    part.x_offset = offset(in);
-    part.y_offset = offset(out);
-    stream_.launch(module_.kernel(kernel), mask, step, part);
-    std::vector<float> y(count);
-    if (count > 0) stream_.copy_to_host(y.data(), out.address(), count * 4);
-    stream_.synchronize();
-    return y;
-  }
-  /// A matrix dealt over the slices as engine tiles. MX: codes and scales as given.
-  Tensor deal(std::uint32_t dtype, std::uint32_t rows, std::uint32_t k, const void* codes,
-              const void* scales = nullptr) {
-    TensorInfo info(dtype, {rows, k});
-    info.shard(0, device.info().slice_mask).engine_tiling();
-    Tensor tensor(device, info);
-    tensor.upload(dtype, codes, scales);
-    return tensor;
-  }
-
- private:
-  Library library_;
-
- public:
-  Device device;
-  std::uint64_t mask = 0;
-  std::uint32_t cores = 0;
-
- private:
-  Module module_;
-  Stream stream_;
-};
-
-std::vector<float> random_floats(std::size_t n, unsigned seed, float scale = 1) {
-  std::mt19937 draw(seed);
-  std::normal_distribution<float> normal(0, scale);
-  std::vector<float> values(n);
-  for (float& v : values) v = normal(draw);
-  return values;
-}
-
-/// Runs `make` on every chip, or on those with a full L1: equal bits everywhere; returns them.
-template <typename Make>
-std::vector<float> on_every_chip(Make make, bool is_small = true) {
-  std::vector<float> first;
-  for (const char* model : kChips) {
-    if (model == kChips[2] && !is_small) continue;
-    Chip chip(model);
-    std::vector<float> got = make(chip);
-    if (model == kChips[0]) {
-      first = got;
-      continue;
-    }
-    EXPECT_EQ(got.size(), first.size());
-    for (std::size_t i = 0; i < got.size() && i < first.size(); ++i) {
-      if (std::bit_cast<std::uint32_t>(got[i]) == std::bit_cast<std::uint32_t>(first[i])) continue;
-      ADD_FAILURE() << model << ": element " << i << " is " << got[i] << ", on " << kChips[0] << " " << first[i];
-      break;
-    }
-  }
-  return first;
-}
-
-jal_llama_step step_of(std::uint32_t tokens) {
-  jal_llama_step step{};
-  step.tokens = tokens;
-  return step;
-}
 
 struct Shape {
   std::uint32_t rows, k, m;
@@ -114,24 +20,20 @@ struct Shape {
 const Shape kShapes[] = {{576, 576, 1}, {2880, 2880, 1}, {960, 576, 17},  {100, 2880, 3},
                          {3, 64, 2},    {1, 32, 1},      {192, 1536, 64}, {64, 100, 5}};
 
-bool is_small(const Shape& shape) { return shape.k * (shape.rows / 4 + 4 * shape.m) < 40'000; }
-
 TEST(Gemm, Bf16WeightsByFp32) {
   for (const Shape& shape : kShapes) {
     const auto w = random_floats(std::size_t{shape.rows} * shape.k, 1);
     std::vector<std::uint16_t> codes(w.size());
     for (std::size_t i = 0; i < w.size(); ++i) codes[i] = kernel::bf16_from_f32(w[i]);
     const auto x = random_floats(std::size_t{shape.m} * shape.k, 2);
-    const auto y = on_every_chip(
-        [&](Chip& chip) {
-          const Tensor matrix = chip.deal(JAL_DTYPE_BF16, shape.rows, shape.k, codes.data());
-          jal_llama_part part{};
-          part.matrix_offset = static_cast<std::uint32_t>(matrix.info().offset);
-          part.rows = shape.rows;
-          part.k = shape.k;
-          return chip.run("llama_gemm_bf16_f32", step_of(shape.m), part, x, std::size_t{shape.m} * shape.rows);
-        },
-        is_small(shape));
+    const auto y = on_every_chip([&](Chip& chip) {
+      const Tensor matrix = chip.deal(JAL_DTYPE_BF16, shape.rows, shape.k, codes.data());
+      jal_llama_part part{};
+      part.matrix_offset = static_cast<std::uint32_t>(matrix.info().offset);
+      part.rows = shape.rows;
+      part.k = shape.k;
+      return chip.run("llama_gemm_bf16_f32", step_of(shape.m), part, x, std::size_t{shape.m} * shape.rows);
+    });
     const double bound = (shape.k / 128.0 + 16) * 0x1p-24;
     for (std::uint32_t t = 0; t < shape.m; ++t) {
       for (std::uint32_t r = 0; r < shape.rows; ++r) {
@@ -182,18 +84,16 @@ TEST(Gemm, MxWeightsByBf16) {
         return (code >= 128 ? -1 : 1) * magnitude * scale;
       };
       const auto x = random_floats(std::size_t{shape.m} * shape.k, 3);
-      const auto y = on_every_chip(
-          [&](Chip& chip) {
-            const Tensor matrix =
-                chip.deal(is_fp4 ? JAL_DTYPE_MXFP4 : JAL_DTYPE_MXFP8, shape.rows, shape.k, codes.data(), scales.data());
-            jal_llama_part part{};
-            part.matrix_offset = static_cast<std::uint32_t>(matrix.info().offset);
-            part.rows = shape.rows;
-            part.k = shape.k;
-            return chip.run(is_fp4 ? "llama_gemm_mxfp4_bf16" : "llama_gemm_mxfp8_bf16", step_of(shape.m), part, x,
-                            std::size_t{shape.m} * shape.rows);
-          },
-          is_small(shape));
+      const auto y = on_every_chip([&](Chip& chip) {
+        const Tensor matrix =
+            chip.deal(is_fp4 ? JAL_DTYPE_MXFP4 : JAL_DTYPE_MXFP8, shape.rows, shape.k, codes.data(), scales.data());
+        jal_llama_part part{};
+        part.matrix_offset = static_cast<std::uint32_t>(matrix.info().offset);
+        part.rows = shape.rows;
+        part.k = shape.k;
+        return chip.run(is_fp4 ? "llama_gemm_mxfp4_bf16" : "llama_gemm_mxfp8_bf16", step_of(shape.m), part, x,
+                        std::size_t{shape.m} * shape.rows);
+      });
       const double bound = (shape.k / 128.0 + 16) * 0x1p-24;
       for (std::uint32_t t = 0; t < shape.m; ++t) {
         for (std::uint32_t r = 0; r < shape.rows; ++r) {
@@ -293,29 +193,27 @@ TEST(Attention, PrefillAndDecodeOverPagedKv) {
   const std::vector<std::vector<std::uint32_t>> cuts = {{64, 7}, {33, 32, 6}, {20, 20, 19, 11, 1}};
   std::vector<float> first;
   for (const auto& cut : cuts) {
-    const auto y = on_every_chip(
-        [&](Chip& chip) {
-          jal_llama_step step{};
-          step.heads = kHeads;
-          step.kv_heads = kKv;
-          step.head_dim = kD;
-          step.rope_base = 10000;
-          step.kv_slots = jal_llama_kv_slots(kTokens, kKv, chip.cores);
-          const Memory kv = chip.device.alloc(chip.device.info().slice_mask, step.kv_slots * jal_llama_unit_bytes(kD));
-          step.kv_offset = Chip::offset(kv);
-          std::vector<float> all;
-          for (const std::uint32_t m : cut) {
-            step.tokens = m;
-            const auto begin = qkv.begin() + static_cast<std::ptrdiff_t>(step.position) * kWidth;
-            const auto part =
-                chip.run("llama_attention", step, {}, {begin, begin + static_cast<std::ptrdiff_t>(m) * kWidth},
-                         std::size_t{m} * kHeads * kD);
-            all.insert(all.end(), part.begin(), part.end());
-            step.position += m;
-          }
-          return all;
-        },
-        cut[0] <= 20);
+    const auto y = on_every_chip([&](Chip& chip) {
+      jal_llama_step step{};
+      step.heads = kHeads;
+      step.kv_heads = kKv;
+      step.head_dim = kD;
+      step.rope_base = 10000;
+      step.kv_slots = jal_llama_kv_slots(kTokens, kKv, chip.cores);
+      const Memory kv = chip.device.alloc(chip.device.info().slice_mask, step.kv_slots * jal_llama_unit_bytes(kD));
+      step.kv_offset = Chip::offset(kv);
+      std::vector<float> all;
+      for (const std::uint32_t m : cut) {
+        step.tokens = m;
+        const auto begin = qkv.begin() + static_cast<std::ptrdiff_t>(step.position) * kWidth;
+        const auto part =
+            chip.run("llama_attention", step, {}, {begin, begin + static_cast<std::ptrdiff_t>(m) * kWidth},
+                     std::size_t{m} * kHeads * kD);
+        all.insert(all.end(), part.begin(), part.end());
+        step.position += m;
+      }
+      return all;
+    });
     if (first.empty()) first = y;
     EXPECT_EQ(y, first) << "chunks of a prompt do not change a bit";
   }
@@ -357,22 +255,20 @@ TEST(Sample, ArgmaxTopKAndTopP) {
     const std::uint32_t middle = vocab / 2;
     logits[middle] = logits[vocab - 1] = 50;  // a tie: the lower id
     const auto choose = [&](float temperature, std::uint32_t k, float p, std::uint64_t seed) {
-      return on_every_chip(
-          [&](Chip& chip) {
-            const Memory result = chip.buffer(sizeof(jal_llama_result));
-            jal_llama_step step = step_of(1);
-            step.vocab = vocab;
-            step.temperature = temperature;
-            step.top_k = k;
-            step.top_p = p;
-            step.seed = seed;
-            step.result_offset = Chip::offset(result);
-            (void)chip.run("llama_sample", step, {}, logits, 0);
-            jal_llama_result got{};
-            chip.device.copy_to_host(&got, result.address(), sizeof got);
-            return std::vector<float>{static_cast<float>(got.token), got.logit};
-          },
-          vocab < 10000);
+      return on_every_chip([&](Chip& chip) {
+        const Memory result = chip.buffer(sizeof(jal_llama_result));
+        jal_llama_step step = step_of(1);
+        step.vocab = vocab;
+        step.temperature = temperature;
+        step.top_k = k;
+        step.top_p = p;
+        step.seed = seed;
+        step.result_offset = Chip::offset(result);
+        (void)chip.run("llama_sample", step, {}, logits, 0);
+        jal_llama_result got{};
+        chip.device.copy_to_host(&got, result.address(), sizeof got);
+        return std::vector<float>{static_cast<float>(got.token), got.logit};
+      });
     };
     EXPECT_EQ(choose(0, 1, 1, 0), (std::vector<float>{static_cast<float>(middle), 50}));
     // Two equal candidates far above the rest share the probability.

@@ -82,14 +82,16 @@ typedef struct jal_llama_step {
 JAL_ABI_SIZE(jal_llama_step, 104 + 64 * 16 + 64 * 4);
 
 /* One operation of a step as a kernel of its own: for other schedules, profiles and tests. Input and output are FP32 on
- * slice 0; m = step.tokens. From jal_llama_step each reads the shape words it names.
+ * slice 0; m = step.tokens. From jal_llama_step each reads the shape words it names. What is larger than L1 goes
+ * through it in pieces; one token's values (attention: and its softmax parts) and one row of a matrix must fit.
  *
  * - llama_embed: y[m][hidden] = embedding rows of step.token. hidden, vocab, embedding_offset.
  *
  * - llama_rmsnorm: y[m][hidden] = x normalised times the vector at norms_offset. hidden, norm_epsilon.
  *
  * - llama_gemm_bf16_f32, llama_gemm_mxfp8_bf16, llama_gemm_mxfp4_bf16: y[m][rows] = x[m][k] by the dealt matrix at
- *   matrix_offset. A slice's share and the operand of m tokens must fit in L1.
+ *   matrix_offset. With panels = 8 / n, k and x are the share of one of n = 2, 4, 8 chips of a K dimension (cut as
+ *   docs/engine_numerics.md, "The bracket", says) and y is that chip's partial sum, FP32.
  *
  * - llama_rope: y[m][heads * head_dim] = x rotated, neighbouring pairs, at positions position + i. heads, head_dim,
  *   rope_base.
@@ -106,8 +108,9 @@ typedef struct jal_llama_part {
   uint32_t x_offset; /* slice 0 */
   uint32_t y_offset; /* slice 0 */
   uint32_t matrix_offset;
-  uint32_t rows, k; /* of the matrix */
-  uint32_t reserved[3];
+  uint32_t rows, k;     /* of the matrix */
+  uint32_t panels;      /* gemm: 0 or 8 for a whole K; 8 / n for the share of one of n chips */
+  uint32_t reserved[2]; /* zero */
 } jal_llama_part;
 JAL_ABI_SIZE(jal_llama_part, 32);
 
