@@ -51,6 +51,10 @@ Fiber::~Fiber() {
 #if JAL_FIBER_TSAN
   __tsan_destroy_fiber(tsan_fiber_);
 #endif
+#if JAL_FIBER_ASAN
+  // Whatever is mapped here next must not inherit the frames that a suspended fiber left poisoned.
+  ASAN_UNPOISON_MEMORY_REGION(stack_, stack_bytes_);
+#endif
   munmap(stack_map_, stack_bytes_ + kGuardBytes);
   munmap(l1_, l1_bytes_);
 }
