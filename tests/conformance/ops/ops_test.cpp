@@ -152,7 +152,7 @@ TEST(Vector, RmsnormSwigluResidual) {
           const double exact = static_cast<double>(x[at]) * r * static_cast<double>(w[i]);
           // The sum of squares is a chain of n / 16 + 4 additions of positive terms, each rounded once before; the root
           // halves its error. Then: division by n, epsilon, root, reciprocal, two products.
-          ASSERT_NEAR(static_cast<double>(normed[at]), exact, std::abs(exact) * ((n / 16 + 5) / 2 + 6) * kU);
+          ASSERT_NEAR(static_cast<double>(normed[at]), exact, std::abs(exact) * ((n / 16.0 + 5) / 2 + 6) * kU);
           const auto gate = static_cast<double>(both[std::size_t{t} * 2 * n + i]),
                      up = static_cast<double>(both[std::size_t{t} * 2 * n + n + i]);
           const double swiglu = gate / (1 + std::exp(-gate)) * up;

@@ -28,7 +28,7 @@ std::vector<float> bracket(const std::vector<std::vector<float>>& parts, std::si
   if (last - first == 1) return parts[first];
   const std::size_t middle = first + (last - first + 1) / 2;
   auto left = bracket(parts, first, middle);
-  const auto right = bracket(parts, middle, last);
+  auto right = bracket(parts, middle, last);
   if (left.empty()) return right;
   if (right.empty()) return left;
   for (std::size_t i = 0; i < left.size(); ++i) left[i] += right[i];
