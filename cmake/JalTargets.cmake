@@ -44,7 +44,7 @@ function(jal_test)
   add_executable(${target} ${A_SOURCES})
   target_precompile_headers(${target} REUSE_FROM jal_test_headers)
   # From a precompiled header g++ 12 shows its false alarms about std::string (GCC bug 105651), which it hides in a system header.
-  target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+  target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
   target_link_libraries(${target} PRIVATE jal::flags GTest::gmock GTest::gtest_main ${A_DEPS})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(A_NEEDS)

@@ -193,7 +193,7 @@ void Job::run_claimed(std::uint64_t claimed, WorkerState& worker) {
     core.fiber->resume();
     t_running = nullptr;
     core.stack_top = core.fiber->stack_top();
-    if (core.suspension == Suspension::ended || core.suspension == Suspension::dead) recycle(core);
+    if (core.suspension == Suspension::ended || core.suspension == Suspension::dead) recycle(core, worker.drops);
   }
 }
 
@@ -208,9 +208,9 @@ void Job::start(CoreState& core) {
   core.fiber->prepare(&Job::run_kernel, &core);
 }
 
-void Job::recycle(CoreState& core) {
+void Job::recycle(CoreState& core, DropList& drops) {
   for (std::uint32_t i = 0; i < core.top; ++i) {
-    if (core.slots[i].shared != nullptr) drop(core, core.slots[i].shared);
+    if (core.slots[i].shared != nullptr) drops.drop(buffers_, core.slots[i].shared);
     core.slots[i].shared = nullptr;
   }
   core.top = 0;
@@ -224,7 +224,7 @@ void Job::settle(CoreState& core) {
   if (running_ == 0) is_anything_running_.store(false, std::memory_order_relaxed);
   switch (core.suspension) {
     case Suspension::collective:
-      if (arrive(core)) set_runnable();
+      arrive(core);
       break;
     case Suspension::receive:
       if (deliver(core)) {
@@ -370,7 +370,7 @@ void Job::join_collective(CoreState& core) {
   if (is_stopping()) leave(core);
 }
 
-bool Job::arrive(CoreState& core) {
+void Job::arrive(CoreState& core) {
   const jal_coll_op& op = *core.coll;
   Collective* collective = nullptr;
   for (Collective& c : collectives_) {
@@ -397,7 +397,7 @@ bool Job::arrive(CoreState& core) {
   collective->sent_bytes = std::max<std::uint64_t>(collective->sent_bytes, op.src.bytes);
   collective->given_bytes += op.src.bytes;
   core.collective = &collective->result;
-  if (collective->result.arrived != collective->group) return false;
+  if (collective->result.arrived != collective->group) return;
   // Equal operations of every member are the rule; only where they may differ are all looked at again.
   const bool is_checked = !collective->is_doubtful &&
                           (op.kind != JAL_COLL_ALLGATHER || collective->given_bytes == op.dst.bytes) &&
@@ -414,12 +414,12 @@ bool Job::arrive(CoreState& core) {
       }
     }
     is_stopping_.store(true, std::memory_order_relaxed);
-    return false;
+    return;
   }
   complete(*collective);
   collective->result.arrived = 0;
   runnable_ |= collective->group;
-  return true;
+  set_runnable();
 }
 
 void Job::count_link_bytes(std::uint32_t from_core, std::uint32_t to_core, std::uint64_t bytes) {
@@ -443,6 +443,7 @@ void Job::count_link_bytes(std::uint32_t from_core, std::uint32_t to_core, std::
 
 void Job::finish(hal::CoreJobResult& out) {
   // Workers have returned. Cores that were suspended when the job failed still have their fiber.
+  DropList drops;
   for (std::uint32_t i = 0; i < count_; ++i) {
     CoreState& core = cores_[i];
     // A collective was complete, and the core never came to take its result.
@@ -451,17 +452,11 @@ void Job::finish(hal::CoreJobResult& out) {
       buffers_.drop(result->data);
     core.collective = nullptr;
     if (core.fiber == nullptr) continue;
-    for (std::uint32_t t = 0; t < core.top; ++t) {
-      if (core.slots[t].shared != nullptr) buffers_.drop(core.slots[t].shared);
-      core.slots[t].shared = nullptr;
-    }
+    recycle(core, drops);
     if (core.delivered != nullptr) buffers_.drop(core.delivered);
     core.delivered = nullptr;
-    core.top = 0;
-    fibers_.give(core.fiber);
-    core.fiber = nullptr;
-    core.stack_top = nullptr;
   }
+  drops.flush(buffers_);
   for (std::deque<Message>& inbox : inbox_) {
     for (const Message& message : inbox) buffers_.drop(message.data);
     inbox.clear();

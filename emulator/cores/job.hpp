@@ -109,12 +109,12 @@ class Job {
 
   static void run_kernel(void* core);
   void start(CoreState& core);
-  void recycle(CoreState& core);  // its fiber and tiles, when its kernel is over
+  void recycle(CoreState& core, DropList& drops);  // its fiber and tiles, when its kernel is over
   void run_claimed(std::uint64_t claimed, WorkerState& worker);
   // With the lock held:
   std::uint64_t claim(std::uint32_t worker);
   void settle(CoreState& core);  // after its fiber came back
-  bool arrive(CoreState& core);  // true: the core was the last one and the collective is complete
+  void arrive(CoreState& core);  // at a collective; the last one completes it and makes the group runnable
   void complete(Collective& collective);
   void set_runnable();
   std::string check_members(const Collective& collective) const;

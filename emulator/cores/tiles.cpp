@@ -36,13 +36,17 @@ void report(CoreState& core, const char* sanitizer, std::string&& text) {
 
 void drop(CoreState& core, SharedBuffer* buffer) { core.worker->drops.drop(core.job->buffers(), buffer); }
 
-void unbind(CoreState& core, TileSlot& slot) {
+void let_go(CoreState& core, TileSlot& slot) {
   if (slot.binding == Binding::shared) {
     drop(core, slot.shared);
     slot.shared = nullptr;
   } else if (slot.binding == Binding::hbm) {
     --core.bound_hbm;
   }
+}
+
+void unbind(CoreState& core, TileSlot& slot) {
+  let_go(core, slot);
   slot.binding = Binding::own;
   slot.data = own_bytes(core, slot);
 }

@@ -36,6 +36,8 @@ void written_by(CoreState& core, jal_tile tile, jal_ev ev);
 /// Makes a whole tile an alias. The slot takes over one reference of `buffer`.
 void bind_shared(CoreState& core, TileSlot& slot, SharedBuffer* buffer);
 void bind_hbm(CoreState& core, TileSlot& slot, std::byte* data);
+/// Gives up what the tile is an alias of. The slot is for unbind() or to be forgotten.
+void let_go(CoreState& core, TileSlot& slot);
 /// Puts the tile back to the core's own L1 without its contents.
 void unbind(CoreState& core, TileSlot& slot);
 

@@ -89,13 +89,7 @@ void release(jal_core* raw, jal_tile from, const jal_site* site) {
   const std::uint32_t l1_used = first.l1_line * kTileAlign;
   for (std::uint32_t i = from.id - 1; i < core.top; ++i) {
     if (kSanitize && (core.job->sanitize() & JAL_SANITIZE_MEMORY) != 0) check_guard(core, core.slots[i], i + 1);
-    TileSlot& slot = core.slots[i];
-    if (slot.binding == Binding::shared) {
-      drop(core, slot.shared);
-      slot.shared = nullptr;
-    } else if (slot.binding == Binding::hbm) {
-      --core.bound_hbm;
-    }
+    let_go(core, core.slots[i]);
   }
   core.top = from.id - 1;
   core.l1_used = l1_used;
