@@ -38,21 +38,10 @@ Status read_options(const jal_launch_options* options, jal::rt::LaunchOptions* o
 
 /// Where an argument's value lies and how long it is.
 jal::rt::ArgumentView view_of(const jal_argument& argument) {
-  switch (argument.type) {
-    case JAL_ARGUMENT_U32:
-    case JAL_ARGUMENT_I32:
-    case JAL_ARGUMENT_F32:
-      return {argument.type, 4, &argument.value};
-    case JAL_ARGUMENT_U64:
-    case JAL_ARGUMENT_I64:
-    case JAL_ARGUMENT_F64:
-    case JAL_ARGUMENT_ADDRESS:
-      return {argument.type, 8, &argument.value};
-    case JAL_ARGUMENT_TENSOR:
-      return {argument.type, sizeof(jal_tensor_info), argument.value.tensor};
-    default:
-      return {argument.type, argument.bytes, argument.value.data};
-  }
+  const std::uint32_t fixed = jal_argument_type_bytes(argument.type);
+  if (fixed == 0) return {argument.type, argument.bytes, argument.value.data};
+  if (argument.type == JAL_ARGUMENT_TENSOR) return {argument.type, fixed, argument.value.tensor};
+  return {argument.type, fixed, &argument.value};
 }
 
 }  // namespace

@@ -11,25 +11,6 @@
 namespace jal::fw {
 namespace {
 
-/// Size of a fixed-size argument type; 0: any (BYTES) or unknown.
-uint32_t argument_bytes(uint32_t type) {
-  switch (type) {
-    case JAL_ARGUMENT_U32:
-    case JAL_ARGUMENT_I32:
-    case JAL_ARGUMENT_F32:
-      return 4;
-    case JAL_ARGUMENT_U64:
-    case JAL_ARGUMENT_I64:
-    case JAL_ARGUMENT_F64:
-    case JAL_ARGUMENT_ADDRESS:
-      return 8;
-    case JAL_ARGUMENT_TENSOR:
-      return 256;
-    default:
-      return 0;
-  }
-}
-
 bool is_terminated(const char (&text)[JAL_KERNEL_NAME_BYTES]) {
   return text[0] != '\0' && memchr(text, '\0', sizeof text) != nullptr;
 }
@@ -53,7 +34,7 @@ bool check_kernel(const jal_kernel_entry& entry, uint32_t index, Text& why) {
   uint32_t end = 0;
   for (uint32_t i = 0; i < entry.argument_count; ++i) {
     const jal_kernel_argument& argument = entry.arguments[i];
-    const uint32_t fixed = argument_bytes(argument.type);
+    const uint32_t fixed = jal_argument_type_bytes(argument.type);
     const bool known = fixed != 0 || argument.type == JAL_ARGUMENT_BYTES;
     const uint32_t align = fixed == 4 ? 4 : fixed == 0 ? 1 : 8;
     if (!known || (fixed != 0 && argument.bytes != fixed) || argument.bytes == 0 || argument.offset % align != 0 ||

@@ -23,22 +23,6 @@ namespace {
 // The compiler calls these for plain copies and fills; the emulator's process has them.
 constexpr std::array<const char*, 4> kAllowed = {"memcmp", "memcpy", "memmove", "memset"};
 
-/// Size of an argument type; 0: a struct of any size.
-std::uint32_t fixed_bytes(std::uint16_t type) {
-  switch (type) {
-    case JAL_ARGUMENT_U32:
-    case JAL_ARGUMENT_I32:
-    case JAL_ARGUMENT_F32:
-      return 4;
-    case JAL_ARGUMENT_BYTES:
-      return 0;
-    case JAL_ARGUMENT_TENSOR:
-      return sizeof(jal_tensor_info);
-    default:
-      return 8;
-  }
-}
-
 /// A table entry as the firmware demands it: what a device would refuse is refused here, with the kernel's name.
 void check_entry(const jal_kernel_entry& kernel) {
   const auto is_text = [](const char(&text)[JAL_KERNEL_NAME_BYTES]) {
@@ -57,7 +41,7 @@ void check_entry(const jal_kernel_entry& kernel) {
   std::uint32_t end = 0;
   for (std::uint32_t i = 0; i < kernel.argument_count; ++i) {
     const jal_kernel_argument& a = kernel.arguments[i];
-    const std::uint32_t fixed = fixed_bytes(a.type);
+    const std::uint32_t fixed = jal_argument_type_bytes(a.type);
     const std::uint32_t align = fixed == 0 ? 1 : std::min(fixed, 8u);
     if (a.type < JAL_ARGUMENT_U32 || a.type > JAL_ARGUMENT_BYTES || a.bytes == 0 || (fixed != 0 && a.bytes != fixed) ||
         a.offset % align != 0 || a.offset < end || a.bytes > kernel.argument_bytes ||

@@ -7,6 +7,7 @@
 #define JAL_ABI_MODULE_H
 
 #include "base.h"
+#include "tensor.h"
 
 #define JAL_MODULE_MAGIC 0x314f4b4au /* "JKO1" */
 #define JAL_MODULE_VERSION 1u
@@ -26,6 +27,25 @@
 #define JAL_ARGUMENT_TENSOR 7u  /* jal_tensor_info by value; its range is checked at dispatch */
 #define JAL_ARGUMENT_ADDRESS 8u /* device address; not checked at dispatch, checked at use */
 #define JAL_ARGUMENT_BYTES 9u   /* a trivially copyable struct by value */
+
+/* Size of an argument's value by its type; 0: JAL_ARGUMENT_BYTES, whose size its kernel says, or no type at all. */
+static inline uint32_t jal_argument_type_bytes(uint32_t type) {
+  switch (type) {
+    case JAL_ARGUMENT_U32:
+    case JAL_ARGUMENT_I32:
+    case JAL_ARGUMENT_F32:
+      return 4;
+    case JAL_ARGUMENT_U64:
+    case JAL_ARGUMENT_I64:
+    case JAL_ARGUMENT_F64:
+    case JAL_ARGUMENT_ADDRESS:
+      return 8;
+    case JAL_ARGUMENT_TENSOR:
+      return sizeof(jal_tensor_info);
+    default:
+      return 0;
+  }
+}
 
 typedef struct jal_kernel_argument {
   uint16_t type;   /* JAL_ARGUMENT_* */
