@@ -45,6 +45,18 @@ class Chip {
     stream_.synchronize();
     return y;
   }
+  /// Shape words of attention over `tokens` tokens, and its KV cache: step.kv_* are set.
+  Memory place_attention(jal_llama_step& step, std::uint32_t heads, std::uint32_t kv_heads, std::uint32_t head_dim,
+                         std::uint32_t tokens) {
+    step.heads = heads;
+    step.kv_heads = kv_heads;
+    step.head_dim = head_dim;
+    step.rope_base = 10000;
+    step.kv_slots = jal_llama_kv_slots(tokens, kv_heads, cores);
+    Memory kv = device.alloc(device.info().slice_mask, step.kv_slots * jal_llama_unit_bytes(head_dim));
+    step.kv_offset = offset(kv);
+    return kv;
+  }
   /// After a failure: the stream serves again.
   void recover() { (void)stream_.recover(); }
   /// A matrix dealt over the slices as engine tiles. MX: codes and scales as given.

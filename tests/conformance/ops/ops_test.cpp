@@ -204,13 +204,7 @@ TEST(Attention, PrefillAndDecodeOverPagedKv) {
   for (const auto& cut : cuts) {
     const auto y = on_every_chip([&](Chip& chip) {
       jal_llama_step step{};
-      step.heads = kHeads;
-      step.kv_heads = kKv;
-      step.head_dim = kD;
-      step.rope_base = 10000;
-      step.kv_slots = jal_llama_kv_slots(kTokens, kKv, chip.cores);
-      const Memory kv = chip.device.alloc(chip.device.info().slice_mask, step.kv_slots * jal_llama_unit_bytes(kD));
-      step.kv_offset = Chip::offset(kv);
+      const Memory kv = chip.place_attention(step, kHeads, kKv, kD, kTokens);
       std::vector<float> all;
       for (const std::uint32_t m : cut) {
         step.tokens = m;

@@ -142,13 +142,7 @@ TEST(Split, KvHeadsOverChipsAndPagesOverCoresAreTheWhole) {
   const auto qkv = random_floats(std::size_t{kTokens} * (kHeads + 2 * kKv) * kD, 5);
   const auto attend = [&](Chip& chip, std::uint32_t heads, std::uint32_t kv_heads, const std::vector<float>& x) {
     jal_llama_step step = step_of(kTokens);
-    step.heads = heads;
-    step.kv_heads = kv_heads;
-    step.head_dim = kD;
-    step.rope_base = 10000;
-    step.kv_slots = jal_llama_kv_slots(kTokens, kv_heads, chip.cores);
-    const Memory kv = chip.device.alloc(chip.device.info().slice_mask, step.kv_slots * jal_llama_unit_bytes(kD));
-    step.kv_offset = Chip::offset(kv);
+    const Memory kv = chip.place_attention(step, heads, kv_heads, kD, kTokens);
     return chip.run("llama_attention", step, {}, x, std::size_t{kTokens} * heads * kD);
   };
   const auto whole = on_every_chip([&](Chip& chip) { return attend(chip, kHeads, kKv, qkv); });
