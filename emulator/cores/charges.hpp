@@ -57,36 +57,42 @@ constexpr std::uint32_t vector_operations(std::uint32_t fn) {
 
 class Charges {
  public:
-  explicit Charges(const Model& model) : model_(model) {}
+  explicit Charges(const Model& model)
+      : model_(model),
+        local_hbm_(model.hbm_bytes_per_second_per_slice),
+        remote_hbm_(model.remote_hbm_bytes_per_second),
+        collective_(model.collective_bytes_per_second),
+        noc_(model.noc_link_bytes_per_second),
+        vector_(model.vector_flops_per_second),
+        matrix_f32_(model.matrix_flops_bf16_f32 / model.cores),
+        matrix_bf16_(model.matrix_flops_bf16_bf16 / model.cores),
+        hbm_each_(model.hbm_fj_per_byte),
+        l1_each_(model.l1_fj_per_byte),
+        collective_each_(model.collective_fj_per_byte),
+        noc_each_(model.noc_fj_per_byte_hop),
+        vector_each_(model.vector_fj_per_flop),
+        matrix_f32_each_(model.matrix_fj_per_flop_f32),
+        matrix_bf16_each_(model.matrix_fj_per_flop_bf16),
+        verb_fj_(femtojoules(1, model.scalar_fj_per_verb)) {}
   const Model& model() const { return model_; }
 
-  std::uint64_t local_hbm_ps(std::uint64_t bytes) const {
-    return picoseconds(bytes, model_.hbm_bytes_per_second_per_slice);
-  }
-  std::uint64_t remote_hbm_ps(std::uint64_t bytes) const {
-    return picoseconds(bytes, model_.remote_hbm_bytes_per_second);
-  }
-  std::uint64_t collective_ps(std::uint64_t bytes) const {
-    return picoseconds(bytes, model_.collective_bytes_per_second);
-  }
-  std::uint64_t noc_ps(std::uint64_t bytes) const { return picoseconds(bytes, model_.noc_link_bytes_per_second); }
-  std::uint64_t vector_ps(std::uint64_t operations) const {
-    return picoseconds(operations, model_.vector_flops_per_second);
-  }
+  std::uint64_t local_hbm_ps(std::uint64_t bytes) const { return picoseconds(bytes, local_hbm_); }
+  std::uint64_t remote_hbm_ps(std::uint64_t bytes) const { return picoseconds(bytes, remote_hbm_); }
+  std::uint64_t collective_ps(std::uint64_t bytes) const { return picoseconds(bytes, collective_); }
+  std::uint64_t noc_ps(std::uint64_t bytes) const { return picoseconds(bytes, noc_); }
+  std::uint64_t vector_ps(std::uint64_t operations) const { return picoseconds(operations, vector_); }
   std::uint64_t matrix_ps(std::uint64_t flops, bool is_f32) const {
-    return picoseconds(flops, (is_f32 ? model_.matrix_flops_bf16_f32 : model_.matrix_flops_bf16_bf16) / model_.cores);
+    return picoseconds(flops, is_f32 ? matrix_f32_ : matrix_bf16_);
   }
 
-  std::uint64_t hbm_fj(std::uint64_t bytes) const { return femtojoules(bytes, model_.hbm_fj_per_byte); }
-  std::uint64_t l1_fj(std::uint64_t bytes) const { return femtojoules(bytes, model_.l1_fj_per_byte); }
-  std::uint64_t collective_fj(std::uint64_t bytes) const { return femtojoules(bytes, model_.collective_fj_per_byte); }
-  std::uint64_t noc_fj(std::uint64_t bytes, std::uint32_t hops) const {
-    return femtojoules(bytes * hops, model_.noc_fj_per_byte_hop);
-  }
-  std::uint64_t vector_fj(std::uint64_t operations) const { return femtojoules(operations, model_.vector_fj_per_flop); }
-  std::uint64_t verb_fj() const { return femtojoules(1, model_.scalar_fj_per_verb); }
+  std::uint64_t hbm_fj(std::uint64_t bytes) const { return femtojoules(bytes, hbm_each_); }
+  std::uint64_t l1_fj(std::uint64_t bytes) const { return femtojoules(bytes, l1_each_); }
+  std::uint64_t collective_fj(std::uint64_t bytes) const { return femtojoules(bytes, collective_each_); }
+  std::uint64_t noc_fj(std::uint64_t bytes, std::uint32_t hops) const { return femtojoules(bytes * hops, noc_each_); }
+  std::uint64_t vector_fj(std::uint64_t operations) const { return femtojoules(operations, vector_each_); }
+  std::uint64_t verb_fj() const { return verb_fj_; }
   std::uint64_t matrix_fj(std::uint64_t flops, bool is_f32) const {
-    return femtojoules(flops, is_f32 ? model_.matrix_fj_per_flop_f32 : model_.matrix_fj_per_flop_bf16);
+    return femtojoules(flops, is_f32 ? matrix_f32_each_ : matrix_bf16_each_);
   }
 
   /// Hops between two cores on the grid, row first.
@@ -98,6 +104,9 @@ class Charges {
 
  private:
   const Model& model_;
+  Rate local_hbm_, remote_hbm_, collective_, noc_, vector_, matrix_f32_, matrix_bf16_;
+  EnergyEach hbm_each_, l1_each_, collective_each_, noc_each_, vector_each_, matrix_f32_each_, matrix_bf16_each_;
+  std::uint64_t verb_fj_;
 };
 
 }  // namespace jal::emu

@@ -27,6 +27,11 @@ struct Best {
 std::uint64_t merge_result_bytes(const jal_coll_op& op) { return 4ull * op.slots * op.rows * op.head_dim; }
 std::uint64_t merge_item_bytes(const jal_coll_op& op) { return 4ull * op.rows * (op.head_dim + 2); }
 
+/// A suspended member's tile; its verb has checked it.
+const std::byte* bytes_of(const CoreState& core, jal_tile tile) {
+  return core.slots[jal_tile_id(tile) - 1].data + jal_tile_offset(tile);
+}
+
 /// What a member's own operation needs, whatever the others do. Empty: legal.
 std::string check_own(const CoreState& core, const jal_coll_op& op) {
   const std::uint64_t everybody = core.count >= 64 ? ~0ull : (1ull << core.count) - 1;
@@ -42,25 +47,26 @@ std::string check_own(const CoreState& core, const jal_coll_op& op) {
         return fmt::format("broadcast: root {} is not in the group {:#x}", op.root, op.group);
       return {};
     case JAL_COLL_ALLGATHER:
-      if (op.outer == 0 || op.src.bytes % op.outer != 0)
-        return fmt::format("allgather: {} bytes in {} rows", op.src.bytes, op.outer);
+      if (op.outer == 0 || jal_tile_bytes(op.src) % op.outer != 0)
+        return fmt::format("allgather: {} bytes in {} rows", jal_tile_bytes(op.src), op.outer);
       return {};
     case JAL_COLL_ALLREDUCE:
     case JAL_COLL_REDUCE:
       if (op.op < JAL_REDUCE_SUM || op.op > JAL_REDUCE_ARGMAX ||
-          op.src.bytes % (op.op == JAL_REDUCE_ARGMAX ? 8 : 4) != 0) {
-        return fmt::format("reduce: operation {} over {} bytes", op.op, op.src.bytes);
+          jal_tile_bytes(op.src) % (op.op == JAL_REDUCE_ARGMAX ? 8 : 4) != 0) {
+        return fmt::format("reduce: operation {} over {} bytes", op.op, jal_tile_bytes(op.src));
       }
       if (op.kind == JAL_COLL_REDUCE && (op.root >= 64 || (op.group >> op.root & 1) == 0))
         return fmt::format("reduce: root {} is not in the group {:#x}", op.root, op.group);
       return {};
     case JAL_COLL_MERGE:
       if (op.slots == 0 || op.rows == 0 || op.head_dim == 0 || op.leaf_count == 0 || op.leaf_stride < op.leaf_count ||
-          (op.items > 0 && op.leaf == nullptr) || op.src.bytes < op.items * merge_item_bytes(op) ||
-          op.dst.bytes != merge_result_bytes(op)) {
+          (op.items > 0 && op.leaf == nullptr) || jal_tile_bytes(op.src) < op.items * merge_item_bytes(op) ||
+          jal_tile_bytes(op.dst) != merge_result_bytes(op)) {
         return fmt::format(
             "merge: {} items in {} bytes, {} slots of {} leaves (stride {}), {} rows of {}, result {} bytes", op.items,
-            op.src.bytes, op.slots, op.leaf_count, op.leaf_stride, op.rows, op.head_dim, op.dst.bytes);
+            jal_tile_bytes(op.src), op.slots, op.leaf_count, op.leaf_stride, op.rows, op.head_dim,
+            jal_tile_bytes(op.dst));
       }
       for (std::uint32_t i = 0; i < op.items; ++i) {
         if (op.leaf[i] / op.leaf_stride >= op.slots || op.leaf[i] % op.leaf_stride >= op.leaf_count)
@@ -100,7 +106,7 @@ void merge(const std::vector<CoreState*>& members, float* dst) {
   for (const CoreState* member : members) {
     const jal_coll_op& own = *member->coll;
     if (own.items == 0) continue;
-    const auto* source = reinterpret_cast<const float*>(member->slots[own.src.id - 1].data + own.src.offset);
+    const auto* source = reinterpret_cast<const float*>(bytes_of(*member, own.src));
     for (std::uint32_t i = 0; i < own.items; ++i, source += stride) {
       SoftmaxParts& part = parts[own.leaf[i] / op.leaf_stride * op.leaf_count + own.leaf[i] % op.leaf_stride];
       if (part.m == nullptr) place(part);
@@ -134,26 +140,25 @@ void reduce(const std::vector<CoreState*>& members, std::byte* dst) {
   const jal_coll_op& op = *members.front()->coll;
   std::vector<const std::byte*> parts;
   parts.reserve(members.size());
-  for (const CoreState* member : members)
-    parts.push_back(member->slots[member->coll->src.id - 1].data + member->coll->src.offset);
+  for (const CoreState* member : members) parts.push_back(bytes_of(*member, member->coll->src));
   if (op.op == JAL_REDUCE_SUM) {
     std::vector<const float*> floats;
     floats.reserve(parts.size());
     for (const std::byte* part : parts) floats.push_back(reinterpret_cast<const float*>(part));
-    bracket_sum(floats.data(), static_cast<std::uint32_t>(floats.size()), op.src.bytes / 4,
+    bracket_sum(floats.data(), static_cast<std::uint32_t>(floats.size()), jal_tile_bytes(op.src) / 4,
                 reinterpret_cast<float*>(dst));
     return;
   }
-  std::memcpy(dst, parts[0], op.src.bytes);
+  std::memcpy(dst, parts[0], jal_tile_bytes(op.src));
   for (std::size_t p = 1; p < parts.size(); ++p) {
     if (op.op == JAL_REDUCE_MAX) {
       auto* best = reinterpret_cast<float*>(dst);
       const auto* other = reinterpret_cast<const float*>(parts[p]);
-      for (std::uint32_t i = 0; i < op.src.bytes / 4; ++i) best[i] = other[i] > best[i] ? other[i] : best[i];
+      for (std::uint32_t i = 0; i < jal_tile_bytes(op.src) / 4; ++i) best[i] = other[i] > best[i] ? other[i] : best[i];
     } else {
       auto* best = reinterpret_cast<Best*>(dst);
       const auto* other = reinterpret_cast<const Best*>(parts[p]);
-      for (std::uint32_t i = 0; i < op.src.bytes / 8; ++i) {
+      for (std::uint32_t i = 0; i < jal_tile_bytes(op.src) / 8; ++i) {
         if (other[i].value > best[i].value || (other[i].value == best[i].value && other[i].index < best[i].index))
           best[i] = other[i];
       }
@@ -164,13 +169,13 @@ void reduce(const std::vector<CoreState*>& members, std::byte* dst) {
 void gather(const std::vector<CoreState*>& members, std::byte* dst) {
   const std::uint32_t outer = members.front()->coll->outer;
   std::size_t row = 0;
-  for (const CoreState* member : members) row += member->coll->src.bytes / outer;
+  for (const CoreState* member : members) row += jal_tile_bytes(member->coll->src) / outer;
   std::size_t at = 0;
   for (const CoreState* member : members) {
     const jal_coll_op& op = *member->coll;
-    const std::size_t inner = op.src.bytes / outer;
+    const std::size_t inner = jal_tile_bytes(op.src) / outer;
     if (inner == 0) continue;
-    const std::byte* source = member->slots[op.src.id - 1].data + op.src.offset;
+    const std::byte* source = bytes_of(*member, op.src);
     for (std::uint32_t o = 0; o < outer; ++o) std::memcpy(dst + o * row + at, source + o * inner, inner);
     at += inner;
   }
@@ -182,7 +187,7 @@ std::string Job::check_members(const Collective& collective) const {
   const CoreState* first = nullptr;
   std::uint64_t gathered = 0;
   for (std::uint64_t rest = collective.group; rest != 0; rest &= rest - 1) {
-    gathered += cores_[static_cast<std::uint32_t>(std::countr_zero(rest))].coll->src.bytes;
+    gathered += jal_tile_bytes(cores_[static_cast<std::uint32_t>(std::countr_zero(rest))].coll->src);
   }
   for (std::uint64_t rest = collective.group; rest != 0; rest &= rest - 1) {
     const CoreState& core = cores_[static_cast<std::uint32_t>(std::countr_zero(rest))];
@@ -190,7 +195,7 @@ std::string Job::check_members(const Collective& collective) const {
     const jal_coll_op& a = *first->coll;
     const jal_coll_op& b = *core.coll;
     const bool is_reduce = a.kind == JAL_COLL_ALLREDUCE || a.kind == JAL_COLL_REDUCE;
-    if (a.kind != b.kind || (is_reduce && (a.op != b.op || a.src.bytes != b.src.bytes)) ||
+    if (a.kind != b.kind || (is_reduce && (a.op != b.op || jal_tile_bytes(a.src) != jal_tile_bytes(b.src))) ||
         ((a.kind == JAL_COLL_BROADCAST || a.kind == JAL_COLL_REDUCE) && a.root != b.root) ||
         (a.kind == JAL_COLL_ALLGATHER && a.outer != b.outer) ||
         (a.kind == JAL_COLL_MERGE && (a.slots != b.slots || a.leaf_stride != b.leaf_stride ||
@@ -198,15 +203,16 @@ std::string Job::check_members(const Collective& collective) const {
       return fmt::format(
           "collective: core {} (kind {}, op {}, root {}, {} bytes) and core {} (kind {}, op {}, root {}, {} bytes) "
           "disagree",
-          first->core_id, a.kind, a.op, a.root, a.src.bytes, core.core_id, b.kind, b.op, b.root, b.src.bytes);
+          first->core_id, a.kind, a.op, a.root, jal_tile_bytes(a.src), core.core_id, b.kind, b.op, b.root,
+          jal_tile_bytes(b.src));
     }
-    std::uint64_t expected = b.dst.bytes;
+    std::uint64_t expected = jal_tile_bytes(b.dst);
     if (a.kind == JAL_COLL_ALLGATHER) expected = gathered;
-    if (a.kind == JAL_COLL_BROADCAST) expected = cores_[a.root].coll->src.bytes;
-    if (is_reduce && has_result(b, core.index)) expected = b.src.bytes;
-    if (b.dst.bytes != expected)
-      return fmt::format("collective: core {}'s destination has {} bytes, the result {}", core.core_id, b.dst.bytes,
-                         expected);
+    if (a.kind == JAL_COLL_BROADCAST) expected = jal_tile_bytes(cores_[a.root].coll->src);
+    if (is_reduce && has_result(b, core.index)) expected = jal_tile_bytes(b.src);
+    if (jal_tile_bytes(b.dst) != expected)
+      return fmt::format("collective: core {}'s destination has {} bytes, the result {}", core.core_id,
+                         jal_tile_bytes(b.dst), expected);
   }
   return {};
 }
@@ -226,11 +232,11 @@ void Job::complete(Collective& collective) {
   std::uint64_t bytes = 0;
   if (op.kind != JAL_COLL_BARRIER) {
     const CoreState& taker = op.kind == JAL_COLL_REDUCE ? cores_[op.root] : *members.front();
-    bytes = taker.coll->dst.bytes;
+    bytes = jal_tile_bytes(taker.coll->dst);
     const CoreState& root = op.kind == JAL_COLL_BROADCAST ? cores_[op.root] : taker;
     if (op.kind == JAL_COLL_BROADCAST && bytes > 0) {
-      const TileSlot& slot = root.slots[root.coll->src.id - 1];
-      if (slot.binding == Binding::shared && is_whole(slot, root.coll->src)) {
+      const TileSlot& slot = root.slots[jal_tile_id(root.coll->src) - 1];
+      if (slot.binding() == Binding::shared && is_whole(slot, root.coll->src)) {
         result = slot.shared;
         result->references.fetch_add(takers, std::memory_order_relaxed);
       }
@@ -239,8 +245,7 @@ void Job::complete(Collective& collective) {
       result = buffers_.take(std::max<std::uint64_t>(bytes, 64), takers);
       switch (op.kind) {
         case JAL_COLL_BROADCAST:
-          if (bytes > 0)
-            std::memcpy(result->data, root.slots[root.coll->src.id - 1].data + root.coll->src.offset, bytes);
+          if (bytes > 0) std::memcpy(result->data, bytes_of(root, root.coll->src), bytes);
           break;
         case JAL_COLL_ALLGATHER:
           gather(members, result->data);
@@ -268,11 +273,12 @@ jal_ev collective_verb(jal_core* raw, const jal_coll_op* op, jal_after after, co
   CoreState& core = verb.core;
   if (std::string wrong = check_own(core, *op); !wrong.empty())
     core.job->fault(core, JAL_ERROR_KERNEL_FAULT, std::move(wrong), site);
-  const bool gives =
-      op->src.bytes > 0 && op->kind != JAL_COLL_BARRIER && (op->kind != JAL_COLL_BROADCAST || op->root == core.index);
-  if (gives) (void)source<kSanitize>(core, op->src, op->src.bytes, "collective's src", JAL_ENGINE_COLLECTIVE, after);
+  const bool gives = jal_tile_bytes(op->src) > 0 && op->kind != JAL_COLL_BARRIER &&
+                     (op->kind != JAL_COLL_BROADCAST || op->root == core.index);
+  if (gives)
+    (void)source<kSanitize>(core, op->src, jal_tile_bytes(op->src), "collective's src", JAL_ENGINE_COLLECTIVE, after);
   const bool takes = has_result(*op, core.index);
-  TileSlot* out = takes && op->dst.bytes > 0 ? &slot_of(core, op->dst, "collective's dst") : nullptr;
+  TileSlot* out = takes && jal_tile_bytes(op->dst) > 0 ? &slot_of(core, op->dst, "collective's dst") : nullptr;
   core.coll = op;
   core.arrival_ps = verb.start_ps(kCollective, after);
   core.takes_result = takes;
@@ -281,13 +287,13 @@ jal_ev collective_verb(jal_core* raw, const jal_coll_op* op, jal_after after, co
   core.collective = nullptr;
   SharedBuffer* result = takes ? done.data : nullptr;
   const Charges& charges = core.job->charges();
-  const std::uint64_t carried = takes ? op->dst.bytes : op->src.bytes;
+  const std::uint64_t carried = takes ? jal_tile_bytes(op->dst) : jal_tile_bytes(op->src);
   core.bytes_collective += carried;
   core.energy_fj[JAL_UNIT_COLLECTIVE] += charges.collective_fj(carried);
   core.busy_ps[JAL_UNIT_COLLECTIVE] += done.occupied_ps;
   core.free_ps[kCollective] = done.end_ps;
   core.end_ps = std::max(core.end_ps, done.end_ps);
-  const jal_ev ev = {done.end_ps, ++core.sequence, JAL_ENGINE_COLLECTIVE};
+  const jal_ev ev = ticket(core, done.end_ps, JAL_ENGINE_COLLECTIVE);
   if (result == nullptr) return ev;
   if (out == nullptr) {
     drop(core, result);
@@ -296,7 +302,8 @@ jal_ev collective_verb(jal_core* raw, const jal_coll_op* op, jal_after after, co
   if (!kSanitize && is_whole(*out, op->dst)) {
     bind_shared(core, *out, result);
   } else {
-    std::memcpy(destination<kSanitize>(core, op->dst, op->dst.bytes, "collective's dst"), result->data, op->dst.bytes);
+    std::memcpy(destination<kSanitize>(core, op->dst, jal_tile_bytes(op->dst), "collective's dst"), result->data,
+                jal_tile_bytes(op->dst));
     drop(core, result);
   }
   written_by<kSanitize>(core, op->dst, ev);

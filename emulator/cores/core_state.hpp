@@ -29,9 +29,26 @@ struct alignas(32) TileSlot {
   std::uint32_t bytes = 0;
   // What prepare() left here, so that a GEMM never trusts an operand that something else wrote over. k = 0: no operand.
   std::uint32_t operand_k = 0, operand_m = 0;
-  std::uint32_t l1_line : 22 = 0;  // offset in L1 in units of 64 bytes
-  std::uint32_t operand_activation : 8 = 0;
-  Binding binding : 2 = Binding::empty;
+
+  Binding binding() const { return static_cast<Binding>(packed_ & 3); }
+  std::uint32_t operand_activation() const { return packed_ >> 2 & 0xff; }
+  /// Offset in L1 in units of 64 bytes, below 2^22.
+  std::uint32_t l1_line() const { return packed_ >> 10; }
+  void set_binding(Binding binding) { packed_ = (packed_ & ~3u) | static_cast<std::uint32_t>(binding); }
+  void set_operand_activation(std::uint32_t dtype) { packed_ = (packed_ & ~0x3fcu) | (dtype & 0xff) << 2; }
+  /// An empty tile of `size` bytes at `line`.
+  void open(std::uint32_t size, std::uint32_t line) {
+    data = nullptr;
+    shared = nullptr;
+    bytes = size;
+    operand_k = 0;
+    packed_ = line << 10;
+  }
+
+ private:
+  /// Read and written whole: a bit field's narrow store followed by a wide load waits until every store before it has
+  /// reached the cache, which cost a fifth of the emulator's time when another CPU had the lines.
+  std::uint32_t packed_ = 0;
 };
 static_assert(sizeof(TileSlot) == 32);
 
@@ -73,10 +90,16 @@ struct alignas(64) CoreState : jal_core {
   WorkerState* worker = nullptr;  // that runs it now
   std::byte* l1 = nullptr;        // its fiber's
   std::uint64_t now_ps = 0;
+  std::uint64_t start_ps = 0;       // of the dispatch: tickets count from here
   std::uint64_t verb_issue_ps = 0;  // of the model
   std::uint64_t verbs_issued = 0;
   const jal_site* site = nullptr;  // of the verb under way
   std::vector<TileSlot> slots;
+  /// The grant that it last used; nothing is unmapped while a job runs.
+  struct {
+    std::uint64_t address = 0, bytes = 0;
+    std::byte* data = nullptr;
+  } grant;
   std::uint32_t top = 0;  // slots in use
   std::uint32_t l1_used = 0;
   std::uint64_t free_ps[kEngines] = {};

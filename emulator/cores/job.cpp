@@ -30,6 +30,7 @@ void prefetch_state(const CoreState& core) {
 void prefetch_reach(const CoreState& core) {
   if (core.stack_top != nullptr) {
     for (std::size_t line = 0; line < 1536; line += 64) __builtin_prefetch(core.stack_top + line, 1);
+    __builtin_prefetch(core.fiber, 1);
   }
   const std::uint32_t first = core.top > 16 ? core.top - 16 : 0;
   for (std::uint32_t slot = first; slot < core.top; slot += 2) __builtin_prefetch(core.slots.data() + slot, 1);
@@ -96,6 +97,7 @@ Job::Job(const Charges& charges, Hbm& hbm, FiberPool& fibers, SharedPool& buffer
     core.core_mask = request_.core_mask;
     core.job = this;
     core.now_ps = request_.start_ps;
+    core.start_ps = request_.start_ps;
     core.end_ps = request_.start_ps;
     std::fill(std::begin(core.free_ps), std::end(core.free_ps), request_.start_ps);
     runnable_ |= 1ull << index;
@@ -389,19 +391,20 @@ void Job::arrive(CoreState& core) {
   collective->is_doubtful = collective->is_doubtful || op.kind != first.kind || op.op != first.op ||
                             op.root != first.root || op.outer != first.outer || op.slots != first.slots ||
                             op.leaf_stride != first.leaf_stride || op.leaf_count != first.leaf_count ||
-                            op.rows != first.rows || op.head_dim != first.head_dim || op.dst.bytes != first.dst.bytes ||
-                            (op.kind == JAL_COLL_ALLREDUCE && op.src.bytes != first.src.bytes) ||
+                            op.rows != first.rows || op.head_dim != first.head_dim ||
+                            jal_tile_bytes(op.dst) != jal_tile_bytes(first.dst) ||
+                            (op.kind == JAL_COLL_ALLREDUCE && jal_tile_bytes(op.src) != jal_tile_bytes(first.src)) ||
                             op.kind == JAL_COLL_REDUCE || op.kind == JAL_COLL_BROADCAST;
   collective->result.arrived |= 1ull << core.index;
   collective->arrival_ps = std::max(collective->arrival_ps, core.arrival_ps);
-  collective->sent_bytes = std::max<std::uint64_t>(collective->sent_bytes, op.src.bytes);
-  collective->given_bytes += op.src.bytes;
+  collective->sent_bytes = std::max<std::uint64_t>(collective->sent_bytes, jal_tile_bytes(op.src));
+  collective->given_bytes += jal_tile_bytes(op.src);
   core.collective = &collective->result;
   if (collective->result.arrived != collective->group) return;
   // Equal operations of every member are the rule; only where they may differ are all looked at again.
   const bool is_checked = !collective->is_doubtful &&
-                          (op.kind != JAL_COLL_ALLGATHER || collective->given_bytes == op.dst.bytes) &&
-                          (op.kind != JAL_COLL_ALLREDUCE || op.src.bytes == op.dst.bytes);
+                          (op.kind != JAL_COLL_ALLGATHER || collective->given_bytes == jal_tile_bytes(op.dst)) &&
+                          (op.kind != JAL_COLL_ALLREDUCE || jal_tile_bytes(op.src) == jal_tile_bytes(op.dst));
   const std::string mismatch = is_checked ? std::string() : check_members(*collective);
   if (!mismatch.empty()) {
     if (fault_.status == JAL_OK) {

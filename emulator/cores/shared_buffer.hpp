@@ -44,6 +44,7 @@ struct SharedBuffer {
 
   std::atomic<std::uint32_t> references{0};
   std::uint64_t identity = 0;  ///< of this filling of the buffer
+  std::uint32_t number = 0;    ///< of this buffer in its pool
   std::size_t capacity_bytes = 0;
   std::byte* data = nullptr;
   SpinLock lock;  ///< for who adds a memo
@@ -80,6 +81,7 @@ class SharedPool {
       if (found == nullptr) {
         found = new SharedBuffer;
         found->taken.resize(workers_);
+        found->number = static_cast<std::uint32_t>(all_.size());
         all_.push_back(found);
       }
     }
@@ -146,7 +148,7 @@ class SharedPool {
 class DropList {
  public:
   void drop(SharedPool& pool, SharedBuffer* buffer) {
-    Entry& entry = entries_[reinterpret_cast<std::uintptr_t>(buffer) / sizeof(SharedBuffer) % kEntries];
+    Entry& entry = entries_[buffer->number % kEntries];
     if (entry.buffer != buffer) {
       if (entry.buffer != nullptr) pool.drop(entry.buffer, entry.count);
       entry = {buffer, 0};
@@ -161,7 +163,7 @@ class DropList {
   }
 
  private:
-  static constexpr std::size_t kEntries = 16;
+  static constexpr std::size_t kEntries = 32;  // more than a kernel usually has in use: each has a place of its own
   struct Entry {
     SharedBuffer* buffer = nullptr;
     std::uint32_t count = 0;

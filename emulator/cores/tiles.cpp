@@ -11,22 +11,20 @@
 
 namespace jal::emu {
 
-TileSlot& slot_of(CoreState& core, jal_tile tile, const char* what) {
-  if (tile.id == 0 || tile.id > core.top) {
+void tile_fault(CoreState& core, jal_tile tile, const char* what) {
+  const std::uint32_t id = jal_tile_id(tile);
+  if (id == 0 || id > core.top) {
     core.job->fault(
         core, JAL_ERROR_KERNEL_FAULT,
         fmt::format("{}: tile {} does not exist (tiles 1 to {} are allocated); it was released or never allocated",
-                    what, tile.id, core.top),
+                    what, id, core.top),
         core.site);
   }
-  TileSlot& slot = core.slots[tile.id - 1];
-  if (tile.offset > slot.bytes || tile.bytes > slot.bytes - tile.offset) {
-    std::string text = fmt::format("{}: bytes {} to {} of tile {}, which has {}", what, tile.offset,
-                                   static_cast<std::uint64_t>(tile.offset) + tile.bytes, tile.id, slot.bytes);
-    if ((core.job->sanitize() & JAL_SANITIZE_MEMORY) != 0) report(core, "memory", std::move(text));
-    core.job->fault(core, JAL_ERROR_KERNEL_FAULT, std::move(text), core.site);
-  }
-  return slot;
+  const std::uint64_t offset = jal_tile_offset(tile);
+  std::string text = fmt::format("{}: bytes {} to {} of tile {}, which has {}", what, offset,
+                                 offset + jal_tile_bytes(tile), id, known_slot(core, tile).bytes);
+  if ((core.job->sanitize() & JAL_SANITIZE_MEMORY) != 0) report(core, "memory", std::move(text));
+  core.job->fault(core, JAL_ERROR_KERNEL_FAULT, std::move(text), core.site);
 }
 
 void report(CoreState& core, const char* sanitizer, std::string&& text) {
@@ -34,53 +32,27 @@ void report(CoreState& core, const char* sanitizer, std::string&& text) {
   core.job->fault(core, JAL_ERROR_SANITIZER, std::move(text), core.site);
 }
 
-void drop(CoreState& core, SharedBuffer* buffer) { core.worker->drops.drop(core.job->buffers(), buffer); }
-
-void let_go(CoreState& core, TileSlot& slot) {
-  if (slot.binding == Binding::shared) {
-    drop(core, slot.shared);
-    slot.shared = nullptr;
-  } else if (slot.binding == Binding::hbm) {
-    --core.bound_hbm;
-  }
+void time_fault(CoreState& core, std::uint64_t time_ps) {
+  core.job->fault(core, JAL_ERROR_KERNEL_FAULT,
+                  fmt::format("the kernel has come to {} ps of device time; a dispatch has {} at most: launch several",
+                              time_ps, JAL_EV_TIME_MAX),
+                  core.site);
 }
-
-void unbind(CoreState& core, TileSlot& slot) {
-  let_go(core, slot);
-  slot.binding = Binding::own;
-  slot.data = own_bytes(core, slot);
-}
-
-void bind_shared(CoreState& core, TileSlot& slot, SharedBuffer* buffer) {
-  unbind(core, slot);
-  slot.binding = Binding::shared;
-  slot.shared = buffer;
-  slot.data = buffer->data;
-  slot.operand_k = 0;
-}
-
-void bind_hbm(CoreState& core, TileSlot& slot, std::byte* data) {
-  unbind(core, slot);
-  slot.binding = Binding::hbm;
-  slot.data = data;
-  slot.operand_k = 0;
-  ++core.bound_hbm;
-}
-
-namespace {
 
 void too_small(CoreState& core, jal_tile tile, std::uint64_t bytes, const char* what) {
-  std::string text = fmt::format("{} needs {} bytes, its tile has {}", what, bytes, tile.bytes);
+  std::string text = fmt::format("{} needs {} bytes, its tile has {}", what, bytes, jal_tile_bytes(tile));
   if ((core.job->sanitize() & JAL_SANITIZE_MEMORY) != 0) report(core, "memory", std::move(text));
   core.job->fault(core, JAL_ERROR_KERNEL_FAULT, std::move(text), core.site);
 }
+
+namespace {
 
 void check_race(CoreState& core, const TileCheck& check, const char* what, std::uint32_t engine, jal_after after) {
   if (check.is_writer_waited) return;
   // An engine executes its own operations in order.
   if (engine != JAL_ENGINE_NONE && engine == check.writer_engine) return;
-  for (std::uint32_t i = 0; i < after.count; ++i) {
-    if (after.ev[i].sequence == check.writer_sequence) return;
+  for (std::uint64_t i = 0; i < after.count; ++i) {
+    if (jal_ev_sequence(after.ev[i], core.sequence) == check.writer_sequence) return;
   }
   constexpr const char* kEngines[] = {"the scalar unit",        "the DMA", "the matrix engine", "the vector engine",
                                       "the collective network", "the NoC"};
@@ -91,65 +63,27 @@ void check_race(CoreState& core, const TileCheck& check, const char* what, std::
 
 }  // namespace
 
-template <bool kSanitize>
-const std::byte* source(CoreState& core, jal_tile tile, std::uint64_t bytes, const char* what, std::uint32_t engine,
-                        jal_after after) {
-  TileSlot& slot = slot_of(core, tile, what);
-  if (bytes > tile.bytes) too_small(core, tile, bytes, what);
-  if (slot.binding == Binding::empty) unbind(core, slot);
-  if constexpr (kSanitize) {
-    const TileCheck& check = core.checks[tile.id - 1];
-    const std::uint32_t bits = core.job->sanitize();
-    if ((bits & JAL_SANITIZE_RACE) != 0) check_race(core, check, what, engine, after);
-    if ((bits & JAL_SANITIZE_INIT) != 0) {
-      const auto begin = check.written.begin() + tile.offset;
-      const auto hole = std::find(begin, begin + static_cast<std::ptrdiff_t>(bytes), false);
-      if (hole != begin + static_cast<std::ptrdiff_t>(bytes)) {
-        report(core, "init",
-               fmt::format("{}: byte {} of tile {} is read and was never written", what, hole - check.written.begin(),
-                           tile.id));
-      }
-    }
-  }
-  return slot.data + tile.offset;
+void check_source(CoreState& core, jal_tile tile, std::uint64_t bytes, const char* what, std::uint32_t engine,
+                  jal_after after) {
+  const TileCheck& check = core.checks[jal_tile_id(tile) - 1];
+  const std::uint32_t bits = core.job->sanitize();
+  if ((bits & JAL_SANITIZE_RACE) != 0) check_race(core, check, what, engine, after);
+  if ((bits & JAL_SANITIZE_INIT) == 0) return;
+  const auto begin = check.written.begin() + jal_tile_offset(tile);
+  const auto end = begin + static_cast<std::ptrdiff_t>(bytes);
+  const auto hole = std::find(begin, end, false);
+  if (hole == end) return;
+  report(core, "init",
+         fmt::format("{}: byte {} of tile {} is read and was never written", what, hole - check.written.begin(),
+                     jal_tile_id(tile)));
 }
 
-template <bool kSanitize>
-std::byte* destination(CoreState& core, jal_tile tile, std::uint64_t bytes, const char* what, bool keep) {
-  TileSlot& slot = slot_of(core, tile, what);
-  if (bytes > tile.bytes) too_small(core, tile, bytes, what);
-  if (slot.binding != Binding::own) {
-    const std::byte* old = slot.data;
-    const bool is_bound = slot.binding == Binding::hbm || slot.binding == Binding::shared;
-    if (is_bound && (keep || !(tile.offset == 0 && bytes == slot.bytes)))
-      std::memcpy(own_bytes(core, slot), old, slot.bytes);
-    unbind(core, slot);
-  }
-  slot.operand_k = 0;
-  if constexpr (kSanitize) {
-    TileCheck& check = core.checks[tile.id - 1];
-    std::fill_n(check.written.begin() + tile.offset, bytes, true);
-    check.is_writer_waited = true;
-  }
-  return slot.data + tile.offset;
+void own_again(CoreState& core, TileSlot& slot, bool keep) {
+  const std::byte* old = slot.data;
+  const bool is_bound = slot.binding() == Binding::hbm || slot.binding() == Binding::shared;
+  if (is_bound && keep) std::memcpy(own_bytes(core, slot), old, slot.bytes);
+  unbind(core, slot);
 }
-
-template <bool kSanitize>
-void written_by(CoreState& core, jal_tile tile, jal_ev ev) {
-  if constexpr (kSanitize) {
-    TileCheck& check = core.checks[tile.id - 1];
-    check.writer_sequence = ev.sequence;
-    check.writer_engine = ev.engine;
-    check.is_writer_waited = false;
-  }
-}
-
-template const std::byte* source<false>(CoreState&, jal_tile, std::uint64_t, const char*, std::uint32_t, jal_after);
-template const std::byte* source<true>(CoreState&, jal_tile, std::uint64_t, const char*, std::uint32_t, jal_after);
-template std::byte* destination<false>(CoreState&, jal_tile, std::uint64_t, const char*, bool);
-template std::byte* destination<true>(CoreState&, jal_tile, std::uint64_t, const char*, bool);
-template void written_by<false>(CoreState&, jal_tile, jal_ev);
-template void written_by<true>(CoreState&, jal_tile, jal_ev);
 
 void check_guard(CoreState& core, const TileSlot& slot, std::uint32_t id) {
   const std::byte* guard = own_bytes(core, slot) + slot.bytes;

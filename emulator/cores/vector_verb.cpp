@@ -177,11 +177,12 @@ void apply(const jal_vec_op& op, const std::byte* a, const std::byte* b, const s
 /// The same pure function of the same shared vectors was computed by another core: alias its result.
 bool recall_rmsnorm(CoreState& core, const jal_vec_op& op, TileSlot& out, const std::byte* a, const std::byte* b,
                     std::uint64_t bytes) {
-  const TileSlot& in = core.slots[op.a.id - 1];
-  const TileSlot& weight = core.slots[op.b.id - 1];
+  const TileSlot& in = known_slot(core, op.a);
+  const TileSlot& weight = known_slot(core, op.b);
   const std::uint32_t rows = op.rows == 0 ? 1 : op.rows;
   const bool is_dense = op.b_stride == 0 && (rows == 1 || (op.a_stride == op.n && op.out_stride == op.n));
-  if (in.shared == nullptr || weight.shared == nullptr || !is_dense || !is_whole(out, op.out) || op.out.bytes != bytes)
+  if (in.shared == nullptr || weight.shared == nullptr || !is_dense || !is_whole(out, op.out) ||
+      jal_tile_bytes(op.out) != bytes)
     return false;
   const SharedBuffer::Key key{2,
                               static_cast<std::uint32_t>(a - in.shared->data),
@@ -229,19 +230,22 @@ jal_ev vector_verb(jal_core* raw, const jal_vec_op* given, jal_after after, cons
   const std::byte* c =
       row.c == 0 ? nullptr : source<kSanitize>(core, op.c, c_bytes, "vec's c", JAL_ENGINE_VECTOR, after);
   TileSlot& out = slot_of(core, op.out, "vec's out");
-  if (out_bytes > op.out.bytes) {
+  if (out_bytes > jal_tile_bytes(op.out)) {
     core.job->fault(core, JAL_ERROR_KERNEL_FAULT,
-                    fmt::format("vec's out needs {} bytes, its tile has {}", out_bytes, op.out.bytes), site);
+                    fmt::format("vec's out needs {} bytes, its tile has {}", out_bytes, jal_tile_bytes(op.out)), site);
   }
   if (row.out != 0 && (kSanitize || op.fn != JAL_VEC_RMSNORM || !recall_rmsnorm(core, op, out, a, b, out_bytes))) {
     // In place over a bound tile: the destination moves to L1, so an input in the same tile must move with it.
-    const bool is_in_place = (row.a != 0 && op.a.id == op.out.id) || (row.b != 0 && op.b.id == op.out.id) ||
-                             (row.c != 0 && op.c.id == op.out.id);
+    const std::uint32_t out_id = jal_tile_id(op.out);
+    const bool is_a = row.a != 0 && jal_tile_id(op.a) == out_id;
+    const bool is_b = row.b != 0 && jal_tile_id(op.b) == out_id;
+    const bool is_c = row.c != 0 && jal_tile_id(op.c) == out_id;
+    const bool is_in_place = is_a || is_b || is_c;
     std::byte* to = destination<kSanitize>(core, op.out, out_bytes, "vec's out", is_in_place);
     if (is_in_place) {
-      if (row.a != 0 && op.a.id == op.out.id) a = out.data + op.a.offset;
-      if (row.b != 0 && op.b.id == op.out.id) b = out.data + op.b.offset;
-      if (row.c != 0 && op.c.id == op.out.id) c = out.data + op.c.offset;
+      if (is_a) a = out.data + jal_tile_offset(op.a);
+      if (is_b) b = out.data + jal_tile_offset(op.b);
+      if (is_c) c = out.data + jal_tile_offset(op.c);
     }
     for (std::uint32_t r = 0; r < rows; ++r) {
       apply(op, a + a_element * r * op.a_stride, b + 4ull * r * op.b_stride, c + 4ull * r * op.c_stride,

@@ -57,14 +57,13 @@ jal_tile alloc(jal_core* raw, std::uint32_t bytes, const jal_site* site) {
                     bytes, core.l1_used - guard * core.top, core.l1_bytes, core.top),
         site);
   }
+  if (core.top == JAL_TILE_ID_MAX) {
+    core.job->fault(core, JAL_ERROR_L1_OVERFLOW,
+                    fmt::format("{} tiles are in use, the most that a core can name; release some", core.top), site);
+  }
   if (core.top == core.slots.size()) core.slots.emplace_back();
   TileSlot& slot = core.slots[core.top++];
-  slot.bytes = bytes;
-  slot.l1_line = core.l1_used / kTileAlign & 0x3fffff;
-  slot.binding = Binding::empty;
-  slot.shared = nullptr;
-  slot.data = nullptr;
-  slot.operand_k = 0;
+  slot.open(bytes, core.l1_used / kTileAlign);
   core.l1_used = static_cast<std::uint32_t>(end);
   if constexpr (kSanitize) {
     if (core.checks.size() < core.top) core.checks.resize(core.top);
@@ -73,30 +72,26 @@ jal_tile alloc(jal_core* raw, std::uint32_t bytes, const jal_site* site) {
     check.written.assign(bytes, false);
     std::memset(own_bytes(core, slot) + bytes, kGuardValue, kGuardBytes);
   }
-  // One store for two fields: g++ 12 reads them back as one, and narrow stores do not forward.
-  const std::uint64_t id_and_offset = core.top;
-  jal_tile tile;
-  std::memcpy(&tile, &id_and_offset, sizeof id_and_offset);
-  tile.bytes = bytes;
-  return tile;
+  return jal_tile_make(core.top, 0, bytes);
 }
 
 template <bool kSanitize>
 void release(jal_core* raw, jal_tile from, const jal_site* site) {
   VerbScope verb(raw, site);
   CoreState& core = verb.core;
-  const TileSlot& first = slot_of(core, {from.id, 0, 0}, "release");
-  const std::uint32_t l1_used = first.l1_line * kTileAlign;
-  for (std::uint32_t i = from.id - 1; i < core.top; ++i) {
+  const std::uint32_t id = jal_tile_id(from);
+  const TileSlot& first = slot_of(core, jal_tile_make(id, 0, 0), "release");
+  const std::uint32_t l1_used = first.l1_line() * kTileAlign;
+  for (std::uint32_t i = id - 1; i < core.top; ++i) {
     if (kSanitize && (core.job->sanitize() & JAL_SANITIZE_MEMORY) != 0) check_guard(core, core.slots[i], i + 1);
     let_go(core, core.slots[i]);
   }
-  core.top = from.id - 1;
+  core.top = id - 1;
   core.l1_used = l1_used;
 }
 
-/// The HBM range of a load or store; faults when it is not mapped for this client.
-Hbm::Window hbm_window(CoreState& core, std::uint64_t address, std::uint64_t bytes, const char* what) {
+/// hbm_window() for a grant that the core did not use last.
+[[gnu::noinline]] std::byte* find_hbm(CoreState& core, std::uint64_t address, std::uint64_t bytes, const char* what) {
   if (JAL_ADDRESS_SPACE(address) != JAL_SPACE_HBM) {
     core.job->fault(core, JAL_ERROR_BAD_ADDRESS, fmt::format("{}: {:#x} is not an HBM address", what, address),
                     core.site, address);
@@ -113,7 +108,16 @@ Hbm::Window hbm_window(CoreState& core, std::uint64_t address, std::uint64_t byt
     core.job->fault(core, window.foreign ? JAL_ERROR_FOREIGN_ADDRESS : JAL_ERROR_BAD_ADDRESS, std::move(text),
                     core.site, address);
   }
-  return window;
+  core.grant = {window.grant_base, window.grant_bytes, window.data - (address - window.grant_base)};
+  return window.data;
+}
+
+/// The bytes of a load or store; faults when they are not mapped for this client.
+std::byte* hbm_window(CoreState& core, std::uint64_t address, std::uint64_t bytes, const char* what) {
+  const std::uint64_t within = address - core.grant.address;
+  if (within < core.grant.bytes && bytes <= core.grant.bytes - within) [[likely]]
+    return core.grant.data + within;
+  return find_hbm(core, address, bytes, what);
 }
 
 /// Time and accounts of moving bytes between L1 and a slice.
@@ -154,15 +158,15 @@ jal_ev load(jal_core* raw, jal_tile dst, std::uint64_t src, std::uint32_t bytes,
             const jal_site* site) {
   VerbScope verb(raw, site);
   CoreState& core = verb.core;
-  const Hbm::Window window = hbm_window(core, src, bytes, "load");
+  std::byte* from = hbm_window(core, src, bytes, "load");
   TileSlot& slot = slot_of(core, dst, "load");
   if constexpr (kSanitize) check_locality(core, src, bytes, "load");
-  const bool is_bindable = !kSanitize && dst.offset == 0 && bytes == slot.bytes &&
-                           reinterpret_cast<std::uintptr_t>(window.data) % kTileAlign == 0;
+  const bool is_bindable = !kSanitize && jal_tile_offset(dst) == 0 && bytes == slot.bytes &&
+                           reinterpret_cast<std::uintptr_t>(from) % kTileAlign == 0;
   if (is_bindable) {
-    bind_hbm(core, slot, window.data);
+    bind_hbm(core, slot, from);
   } else {
-    std::memcpy(destination<kSanitize>(core, dst, bytes, "load"), window.data, bytes);
+    std::memcpy(destination<kSanitize>(core, dst, bytes, "load"), from, bytes);
   }
   const jal_ev ev = charge_dma(verb, src, bytes, after);
   written_by<kSanitize>(core, dst, ev);
@@ -174,21 +178,20 @@ jal_ev store(jal_core* raw, std::uint64_t dst, jal_tile src, std::uint32_t bytes
              const jal_site* site) {
   VerbScope verb(raw, site);
   CoreState& core = verb.core;
-  const Hbm::Window window = hbm_window(core, dst, bytes, "store");
+  std::byte* to = hbm_window(core, dst, bytes, "store");
   if constexpr (kSanitize) check_locality(core, dst, bytes, "store");
   const std::byte* from = source<kSanitize>(core, src, bytes, "store", JAL_ENGINE_DMA, after);
   // A tile that aliases the bytes about to change keeps its old contents.
   for (std::uint32_t i = 0; core.bound_hbm > 0 && i < core.top; ++i) {
     TileSlot& slot = core.slots[i];
-    if (slot.binding != Binding::hbm || slot.data >= window.data + bytes || window.data >= slot.data + slot.bytes)
-      continue;
+    if (slot.binding() != Binding::hbm || slot.data >= to + bytes || to >= slot.data + slot.bytes) continue;
     const std::byte* old = slot.data;
     const bool is_source = from >= old && from < old + slot.bytes;
     std::memcpy(own_bytes(core, slot), old, slot.bytes);
     unbind(core, slot);
     if (is_source) from = slot.data + (from - old);
   }
-  std::memcpy(window.data, from, bytes);
+  std::memcpy(to, from, bytes);
   return charge_dma(verb, dst, bytes, after);
 }
 
@@ -197,15 +200,17 @@ void wait(jal_core* raw, jal_ev ev, const jal_site* site) {
   VerbScope verb(raw, site);
   CoreState& core = verb.core;
   if constexpr (kSanitize) {
+    const std::uint32_t sequence = jal_ev_sequence(ev, core.sequence);
     for (std::uint32_t i = 0; i < core.top; ++i) {
       TileCheck& check = core.checks[i];
       // An engine completes in order, so earlier operations of the same engine are complete too.
-      if (check.writer_engine == ev.engine && check.writer_sequence <= ev.sequence) check.is_writer_waited = true;
+      if (check.writer_engine == jal_ev_engine(ev) && check.writer_sequence <= sequence) check.is_writer_waited = true;
     }
   }
-  if (ev.time_ps <= core.now_ps) return;
-  if (core.job->is_traced()) core.waits.push_back({core.now_ps, ev.time_ps});
-  core.now_ps = ev.time_ps;
+  const std::uint64_t time_ps = core.start_ps + jal_ev_time_ps(ev);
+  if (time_ps <= core.now_ps) return;
+  if (core.job->is_traced()) core.waits.push_back({core.now_ps, time_ps});
+  core.now_ps = time_ps;
 }
 
 template <bool kSanitize>
@@ -213,14 +218,15 @@ void* view(jal_core* raw, jal_tile tile, std::uint32_t mode, const jal_site* sit
   VerbScope verb(raw, site);
   CoreState& core = verb.core;
   if (mode == JAL_VIEW_READ) {
-    return const_cast<std::byte*>(source<kSanitize>(core, tile, tile.bytes, "view", JAL_ENGINE_NONE, {nullptr, 0}));
+    return const_cast<std::byte*>(
+        source<kSanitize>(core, tile, jal_tile_bytes(tile), "view", JAL_ENGINE_NONE, {nullptr, 0}));
   }
   if constexpr (kSanitize) {
     (void)slot_of(core, tile, "view");
-    if ((core.job->sanitize() & JAL_SANITIZE_RACE) != 0 && !core.checks[tile.id - 1].is_writer_waited)
-      (void)source<true>(core, {tile.id, 0, 0}, 0, "write view", JAL_ENGINE_NONE, {nullptr, 0});
+    if ((core.job->sanitize() & JAL_SANITIZE_RACE) != 0 && !core.checks[jal_tile_id(tile) - 1].is_writer_waited)
+      (void)source<true>(core, jal_tile_make(jal_tile_id(tile), 0, 0), 0, "write view", JAL_ENGINE_NONE, {nullptr, 0});
   }
-  return destination<kSanitize>(core, tile, tile.bytes, "view", true);
+  return destination<kSanitize>(core, tile, jal_tile_bytes(tile), "view", true);
 }
 
 template <bool kSanitize>
@@ -236,8 +242,8 @@ jal_ev prepare(jal_core* raw, const jal_prepare_op* op, jal_after after, const j
   const std::uint64_t bytes = operand_bytes(format, op->k, op->m);
   const auto* x = source<kSanitize>(core, op->x, x_bytes, "prepare's x", JAL_ENGINE_VECTOR, after);
   TileSlot& out = slot_of(core, op->operand, "prepare's operand");
-  SharedBuffer* shared = x_bytes == 0 ? nullptr : core.slots[op->x.id - 1].shared;
-  if (!kSanitize && shared != nullptr && is_whole(out, op->operand) && op->operand.bytes >= bytes) {
+  SharedBuffer* shared = x_bytes == 0 ? nullptr : known_slot(core, op->x).shared;
+  if (!kSanitize && shared != nullptr && is_whole(out, op->operand) && jal_tile_bytes(op->operand) >= bytes) {
     const SharedBuffer::Key key{1,
                                 static_cast<std::uint32_t>(x - shared->data),
                                 op->k,
@@ -260,7 +266,7 @@ jal_ev prepare(jal_core* raw, const jal_prepare_op* op, jal_after after, const j
                       "prepare: the operand's tile does not start at a multiple of 64", site);
     (void)prepare_operand(format, reinterpret_cast<const float*>(x), op->x_stride, op->k, op->m, to);
   }
-  out.operand_activation = op->activation_dtype & 0xff;
+  out.set_operand_activation(op->activation_dtype);
   out.operand_k = op->k;
   out.operand_m = op->m;
   const Charges& charges = core.job->charges();
@@ -279,9 +285,10 @@ jal_ev prepare(jal_core* raw, const jal_prepare_op* op, jal_after after, const j
 void prefetch_next_weights(const CoreState& core, jal_tile weights) {
   constexpr std::uint32_t kMostBytes = 4096;
   const CoreState* next = core.worker->ahead;
-  if (next == nullptr || next->top < weights.id) return;
-  const TileSlot& slot = next->slots[weights.id - 1];
-  if (slot.binding != Binding::hbm) return;
+  const std::uint32_t id = jal_tile_id(weights);
+  if (next == nullptr || next->top < id) return;
+  const TileSlot& slot = next->slots[id - 1];
+  if (slot.binding() != Binding::hbm) return;
   const std::uint32_t bytes = std::min(slot.bytes, kMostBytes);
   for (std::uint32_t at = 0; at < bytes; at += 64) __builtin_prefetch(slot.data + at, 0, 2);
 }
@@ -305,14 +312,14 @@ jal_ev gemm(jal_core* raw, const jal_gemm_op* op, jal_after after, const jal_sit
   const std::uint64_t y_bytes = op->m == 0 ? 0 : ((op->m - 1ull) * op->y_stride + op->rows) * 4;
   const auto* weights = source<kSanitize>(core, op->weights, weight_bytes, "gemm's weights", JAL_ENGINE_MATRIX, after);
   const auto* operand = source<kSanitize>(core, op->operand, 0, "gemm's operand", JAL_ENGINE_MATRIX, after);
-  const TileSlot& prepared = core.slots[op->operand.id - 1];
-  if (op->operand.offset != 0 || prepared.operand_k != op->k || prepared.operand_m != op->m ||
-      prepared.operand_activation != op->activation_dtype) {
+  const TileSlot& prepared = known_slot(core, op->operand);
+  if (jal_tile_offset(op->operand) != 0 || prepared.operand_k != op->k || prepared.operand_m != op->m ||
+      prepared.operand_activation() != op->activation_dtype) {
     core.job->fault(
         core, JAL_ERROR_KERNEL_FAULT,
         fmt::format("gemm: the operand tile was not prepared for k {}, m {}, dtype {} (it holds k {}, m {}, dtype {})",
                     op->k, op->m, op->activation_dtype, prepared.operand_k, prepared.operand_m,
-                    prepared.operand_activation),
+                    prepared.operand_activation()),
         site);
   }
   if (reinterpret_cast<std::uintptr_t>(weights) % kTileAlign != 0)
@@ -355,7 +362,7 @@ jal_ev attention(jal_core* raw, const jal_attention_op* op, jal_after after, con
   queries.rows = op->rows;
   queries.head_dim = d;
   queries.scale = op->scale;
-  if (op->visible.id != 0) {
+  if (jal_tile_id(op->visible) != 0) {
     queries.visible = reinterpret_cast<const std::uint32_t*>(
         source<kSanitize>(core, op->visible, op->rows * 4ull, "attention's visible", JAL_ENGINE_MATRIX, after));
     for (std::uint32_t r = 0; r < op->rows; ++r) {
@@ -414,20 +421,21 @@ jal_ev send(jal_core* raw, std::uint32_t to, jal_tile src, jal_after after, cons
                                 core.count - 1, core.index),
                     site);
   }
-  const std::byte* from = source<kSanitize>(core, src, src.bytes, "send", JAL_ENGINE_NOC, after);
-  SharedBuffer* data = core.job->buffers().take(src.bytes, 1);
-  std::memcpy(data->data, from, src.bytes);
+  const std::uint32_t bytes = jal_tile_bytes(src);
+  const std::byte* from = source<kSanitize>(core, src, bytes, "send", JAL_ENGINE_NOC, after);
+  SharedBuffer* data = core.job->buffers().take(bytes, 1);
+  std::memcpy(data->data, from, bytes);
   const Charges& charges = core.job->charges();
   const std::uint32_t target = core.job->cores()[to].core_id;
   const std::uint32_t hops = charges.hops(core.core_id, target);
   const std::uint64_t start = verb.start_ps(kNoc, after);
-  const std::uint64_t occupied = charges.noc_ps(src.bytes);
-  core.bytes_noc += src.bytes;
-  core.energy_fj[JAL_UNIT_NOC] += charges.noc_fj(src.bytes, hops);
-  core.job->count_link_bytes(core.core_id, target, src.bytes);
+  const std::uint64_t occupied = charges.noc_ps(bytes);
+  core.bytes_noc += bytes;
+  core.energy_fj[JAL_UNIT_NOC] += charges.noc_fj(bytes, hops);
+  core.job->count_link_bytes(core.core_id, target, bytes);
   const jal_ev ev = verb.finish(kNoc, JAL_UNIT_NOC, start, occupied, 0);
-  core.job->send(core, to, data, src.bytes,
-                 ev.time_ps + charges.model().noc_start_ps + hops * charges.model().noc_hop_ps);
+  core.job->send(core, to, data, bytes,
+                 core.start_ps + jal_ev_time_ps(ev) + charges.model().noc_start_ps + hops * charges.model().noc_hop_ps);
   return ev;
 }
 
@@ -444,20 +452,21 @@ jal_ev recv(jal_core* raw, std::uint32_t from, jal_tile dst, const jal_site* sit
   TileSlot& slot = slot_of(core, dst, "recv");
   core.recv_from = from;
   core.job->receive(core);
-  if (core.recv_bytes != dst.bytes) {
-    core.job->fault(core, JAL_ERROR_KERNEL_FAULT,
-                    fmt::format("recv of {} bytes from rank {}: it sent {}", dst.bytes, from, core.recv_bytes), site);
+  if (core.recv_bytes != jal_tile_bytes(dst)) {
+    core.job->fault(
+        core, JAL_ERROR_KERNEL_FAULT,
+        fmt::format("recv of {} bytes from rank {}: it sent {}", jal_tile_bytes(dst), from, core.recv_bytes), site);
   }
   SharedBuffer* data = core.delivered;
   core.delivered = nullptr;
   if (!kSanitize && is_whole(slot, dst)) {
     bind_shared(core, slot, data);
   } else {
-    std::memcpy(destination<kSanitize>(core, dst, dst.bytes, "recv"), data->data, dst.bytes);
+    std::memcpy(destination<kSanitize>(core, dst, jal_tile_bytes(dst), "recv"), data->data, jal_tile_bytes(dst));
     drop(core, data);
   }
   core.end_ps = std::max(core.end_ps, core.ready_ps);
-  const jal_ev ev = {core.ready_ps, ++core.sequence, JAL_ENGINE_NOC};
+  const jal_ev ev = ticket(core, core.ready_ps, JAL_ENGINE_NOC);
   written_by<kSanitize>(core, dst, ev);
   return ev;
 }

@@ -12,7 +12,7 @@ const std::vector<ModelKey>& model_keys() {
       {"organisation.grid_rows", "cores", 1, 64, 1, &Model::grid_rows},
       {"organisation.grid_cols", "cores", 1, 64, 1, &Model::grid_cols},
       {"organisation.clock", "GHz", 0.1, 10, kGiga, &Model::clock_hz},
-      {"organisation.l1", "KiB", 16, 65536, kKiB, &Model::l1_bytes},
+      {"organisation.l1", "KiB", 16, 16384, kKiB, &Model::l1_bytes},
       {"memory.slice", "MiB", 1, 4096, kMiB, &Model::slice_bytes},
       {"memory.firmware_reserve_per_slice", "MiB", 0, 1024, kMiB, &Model::reserved_bytes_per_slice},
 

@@ -161,13 +161,14 @@ TEST(Collective, SubgroupsWorkSideBySide) {
   const auto result = chip.run(
       [](jal_core* raw) {
         Core& core = core_of(raw);
-        const std::uint64_t row = 0xffull << (core.rank() / 8 * 8);
+        const std::uint32_t number = core.rank() / 8;
+        const std::uint64_t row = 0xffull << (number * 8);
         const Tile<float> one = core.alloc<float>(1);
         const Tile<float> sum = core.alloc<float>(1);
         for (int round = 0; round < 20; ++round) {
-          core.write_view(one)[0] = static_cast<float>(core.rank() / 8 + 1);
+          core.write_view(one)[0] = static_cast<float>(number + 1);
           core.wait(core.allreduce(kernel::Group{row}, JAL_REDUCE_SUM, sum, one));
-          JAL_KERNEL_ASSERT(core, core.view(sum)[0] == 8.0f * static_cast<float>(core.rank() / 8 + 1));
+          JAL_KERNEL_ASSERT(core, core.view(sum)[0] == 8.0f * static_cast<float>(number + 1));
         }
         core.wait(core.barrier(core.all()));
       },
@@ -242,6 +243,75 @@ TEST(Fault, L1OverflowNamesSizes) {
   EXPECT_THAT(result.fault.text, HasSubstr("bytes of L1"));
   EXPECT_THAT(result.fault.file, HasSubstr("cluster_test.cpp"));
   EXPECT_GT(result.fault.line, 0u);
+}
+
+TEST(Fault, TilesBeyondWhatATileCanNameAreRefused) {
+  Chip chip("jal-test4");
+  auto result = chip.run(
+      [](jal_core* raw) {
+        for (;;) (void)core_of(raw).alloc<std::uint8_t>(0);
+      },
+      1);
+  EXPECT_EQ(result.status, JAL_ERROR_L1_OVERFLOW);
+  EXPECT_THAT(result.fault.text, HasSubstr("16383 tiles"));
+  // Sizes and offsets that do not fit their field must not come out as others that do.
+  constexpr std::uint32_t kWraps = 1u << 30;  // times four: 0 in 32 bits
+  result = chip.run([](jal_core* raw) { (void)core_of(raw).alloc<float>(kWraps); }, 1);
+  EXPECT_EQ(result.status, JAL_ERROR_L1_OVERFLOW) << result.fault.text;
+  for (const std::uint32_t far : {kWraps, 1u << 23, 1u << 26}) {
+    result = chip.run(
+        [](jal_core* raw) {
+          kernel::Core& core = core_of(raw);
+          const auto first = *static_cast<const std::uint32_t*>(raw->arguments);
+          (void)core.view(core.alloc<float>(16).part(first, 1));
+        },
+        1, &far, sizeof far);
+    EXPECT_EQ(result.status, JAL_ERROR_KERNEL_FAULT) << far;
+    EXPECT_THAT(result.fault.text, HasSubstr("of tile 1, which has 64")) << far;
+    result = chip.run(
+        [](jal_core* raw) {
+          kernel::Core& core = core_of(raw);
+          const auto count = *static_cast<const std::uint32_t*>(raw->arguments);
+          (void)core.view(core.alloc<float>(16).part(0, count));
+        },
+        1, &far, sizeof far);
+    EXPECT_EQ(result.status, JAL_ERROR_KERNEL_FAULT) << far;
+  }
+}
+
+TEST(Fault, ATicketsTimeHasALimitAndSaysSo) {
+  Chip chip("jal-test4");
+  chip.model.vector_flops_per_second = 1;  // an addition of 16 elements takes 16 s
+  chip.cluster =
+      std::make_unique<CoreCluster>(chip.model, *chip.hbm, chip.pool, chip.trace, chip.text, CoreCluster::Options{});
+  const auto add = [](jal_core* raw) {
+    kernel::Core& core = core_of(raw);
+    const auto times = *static_cast<const std::uint32_t*>(raw->arguments);
+    const kernel::Tile<float> a = core.alloc<float>(16);
+    for (float& x : core.write_view(a)) x = 1;
+    for (std::uint32_t i = 0; i < times; ++i) core.wait(core.add(a, a, a));
+  };
+  std::uint32_t times = 1;
+  const auto once = chip.run(add, 1, &times, sizeof times);
+  EXPECT_EQ(once.status, JAL_OK) << once.fault.text;
+  EXPECT_GT(once.end_ps, 16'000'000'000'000u);
+  times = 2;
+  const auto twice = chip.run(add, 1, &times, sizeof times);
+  EXPECT_EQ(twice.status, JAL_ERROR_KERNEL_FAULT);
+  EXPECT_THAT(twice.fault.text, HasSubstr("17592186044415"));
+  times = 1;
+  EXPECT_EQ(chip.run(add, 1, &times, sizeof times).status, JAL_OK) << "the chip is not lost";
+}
+
+TEST(Ticket, HoldsTimeEngineAndNumber) {
+  const jal_ev ev = jal_ev_make(JAL_EV_TIME_MAX, JAL_ENGINE_NOC, 5);
+  EXPECT_EQ(jal_ev_time_ps(ev), JAL_EV_TIME_MAX);
+  EXPECT_EQ(jal_ev_engine(ev), JAL_ENGINE_NOC);
+  constexpr std::uint32_t kTurn = 1u << JAL_EV_SEQUENCE_BITS;
+  EXPECT_EQ(jal_ev_sequence(ev, 5), 5u);
+  EXPECT_EQ(jal_ev_sequence(ev, kTurn + 4), 5u);
+  EXPECT_EQ(jal_ev_sequence(ev, kTurn + 5), kTurn + 5);
+  EXPECT_EQ(jal_ev_sequence(jal_ev_make(0, JAL_ENGINE_DMA, 3 * kTurn + 7), 3 * kTurn + 8), 3 * kTurn + 7);
 }
 
 TEST(Fault, UnmappedAddressNamesSliceAndOffset) {

@@ -40,8 +40,8 @@ class After {
   jal_after raw() const { return {ev_, count_}; }
 
  private:
-  Ev ev_[4] = {};
-  uint32_t count_ = 0;
+  Ev ev_[4];  // the first count_
+  uint64_t count_ = 0;
 };
 
 /// Elements of a view: pointer and count.
@@ -67,13 +67,13 @@ class Tile {
  public:
   Tile() = default;
   explicit Tile(jal_tile raw) : raw_(raw) {}
-  uint32_t size() const { return raw_.bytes / static_cast<uint32_t>(sizeof(T)); }
-  uint32_t bytes() const { return raw_.bytes; }
-  bool empty() const { return raw_.bytes == 0; }
+  uint32_t size() const { return bytes() / static_cast<uint32_t>(sizeof(T)); }
+  uint32_t bytes() const { return jal_tile_bytes(raw_); }
+  bool empty() const { return bytes() == 0; }
   /// Elements [first, first + count).
   Tile part(uint32_t first, uint32_t count) const {
-    return Tile(
-        {raw_.id, raw_.offset + first * static_cast<uint32_t>(sizeof(T)), count * static_cast<uint32_t>(sizeof(T))});
+    return Tile(jal_tile_make(jal_tile_id(raw_), jal_tile_offset(raw_) + uint64_t{first} * sizeof(T),
+                              uint64_t{count} * sizeof(T)));
   }
   template <typename U>
   Tile<U> as() const {
@@ -82,7 +82,7 @@ class Tile {
   jal_tile raw() const { return raw_; }
 
  private:
-  jal_tile raw_ = {0, 0, 0};
+  jal_tile raw_ = {};
 };
 
 using Bytes = Tile<uint8_t>;
@@ -112,7 +112,8 @@ class Core : public jal_core {
   // --- L1
   template <typename T>
   Tile<T> alloc(uint32_t elements, Site site = Site::here()) {
-    return Tile<T>(verbs->alloc(this, elements * static_cast<uint32_t>(sizeof(T)), &site.site));
+    const uint64_t bytes = uint64_t{elements} * sizeof(T);
+    return Tile<T>(verbs->alloc(this, bytes > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(bytes), &site.site));
   }
   /// Frees `from` and everything allocated after it.
   template <typename T>

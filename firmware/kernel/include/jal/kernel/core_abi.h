@@ -9,17 +9,37 @@
 #ifndef JAL_KERNEL_CORE_ABI_H
 #define JAL_KERNEL_CORE_ABI_H
 
+#include <jal/abi/base.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define JAL_CORE_VERSION 1u
+#define JAL_CORE_VERSION 2u
 
-/* Completion ticket of an engine operation. {0, 0} is "already complete". */
+/* Tickets and tiles, which every verb takes and gives, are one register each: fields that are written apart and read
+ * together stall a processor (measured: a verb then takes three times as long). */
+
+/* Completion ticket of an engine operation. 0 is "already complete". */
 typedef struct jal_ev {
-  uint64_t time_ps;
-  uint32_t sequence; /* of this core's operations, for the race sanitizer */
-  uint32_t engine;   /* JAL_ENGINE_* */
+  uint64_t bits; /* from the low end: operation's number on this core (mod 2^17), JAL_ENGINE_*, time */
 } jal_ev;
+
+#define JAL_EV_SEQUENCE_BITS 17u
+#define JAL_EV_TIME_SHIFT 20u
+#define JAL_EV_TIME_MAX ((1ull << (64 - JAL_EV_TIME_SHIFT)) - 1) /* 17.5 s of device time: a dispatch's limit */
+
+/* time_ps: since the start of the dispatch, <= JAL_EV_TIME_MAX. */
+static inline jal_ev jal_ev_make(uint64_t time_ps, uint32_t engine, uint32_t sequence) {
+  jal_ev ev;
+  ev.bits = time_ps << JAL_EV_TIME_SHIFT | JAL_ABI_CAST(uint64_t, engine) << JAL_EV_SEQUENCE_BITS |
+            (sequence & ((1u << JAL_EV_SEQUENCE_BITS) - 1));
+  return ev;
+}
+static inline uint64_t jal_ev_time_ps(jal_ev ev) { return ev.bits >> JAL_EV_TIME_SHIFT; }
+static inline uint32_t jal_ev_engine(jal_ev ev) { return JAL_ABI_CAST(uint32_t, ev.bits >> JAL_EV_SEQUENCE_BITS) & 7u; }
+/* The operation's whole number, given that of the core's latest operation: right for the last 2^17. */
+static inline uint32_t jal_ev_sequence(jal_ev ev, uint32_t latest) {
+  return latest - ((latest - JAL_ABI_CAST(uint32_t, ev.bits)) & ((1u << JAL_EV_SEQUENCE_BITS) - 1));
+}
 
 #define JAL_ENGINE_NONE 0u
 #define JAL_ENGINE_DMA 1u
@@ -34,17 +54,37 @@ typedef struct jal_site {
   uint32_t line;
 } jal_site;
 
-/* An L1 tile: slot of this core's tile table and a byte range of it. {0, 0, 0} is no tile. */
+/* An L1 tile: slot of this core's tile table and a byte range of it. 0 is no tile. */
 typedef struct jal_tile {
-  uint32_t id;
-  uint32_t offset; /* bytes from the tile's start: sub-tiles share the id */
-  uint32_t bytes;
+  uint64_t bits; /* id, then JAL_TILE_BITS each of offset and bytes, from the low end */
 } jal_tile;
+
+#define JAL_TILE_BITS 25u
+#define JAL_TILE_MAX ((1u << JAL_TILE_BITS) - 1) /* larger than any L1, which has 16 MiB at most */
+#define JAL_TILE_ID_MAX 16383u                   /* tiles at a time */
+
+/* id <= JAL_TILE_ID_MAX. An offset or a size beyond JAL_TILE_MAX becomes that, which every verb refuses. */
+static inline jal_tile jal_tile_make(uint32_t id, uint64_t offset, uint64_t bytes) {
+  jal_tile tile;
+  if (offset > JAL_TILE_MAX) offset = JAL_TILE_MAX;
+  if (bytes > JAL_TILE_MAX) bytes = JAL_TILE_MAX;
+  tile.bits = bytes << (64 - JAL_TILE_BITS) | offset << (64 - 2 * JAL_TILE_BITS) | id;
+  return tile;
+}
+/* Number of the slot, from 1; sub-tiles share it. */
+static inline uint32_t jal_tile_id(jal_tile tile) { return JAL_ABI_CAST(uint32_t, tile.bits) & JAL_TILE_ID_MAX; }
+/* Bytes from the slot's start. */
+static inline uint32_t jal_tile_offset(jal_tile tile) {
+  return JAL_ABI_CAST(uint32_t, tile.bits >> (64 - 2 * JAL_TILE_BITS)) & JAL_TILE_MAX;
+}
+static inline uint32_t jal_tile_bytes(jal_tile tile) {
+  return JAL_ABI_CAST(uint32_t, tile.bits >> (64 - JAL_TILE_BITS));
+}
 
 /* Operations that must be complete before an engine starts. Engines wait for them; the core does not. */
 typedef struct jal_after {
   const jal_ev* ev;
-  uint32_t count;
+  uint64_t count;
 } jal_after;
 
 /* Matrix engine: y[token][row] = dot(weights[row], x[token]) for rows < rows, token < m. docs/engine_numerics.md. */
