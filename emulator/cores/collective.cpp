@@ -82,9 +82,8 @@ bool has_result(const jal_coll_op& op, std::uint32_t index) {
   return op.kind != JAL_COLL_BARRIER && (op.kind != JAL_COLL_REDUCE || op.root == index);
 }
 
-/// Every leaf of every slot merged in the bracket, divided by its sum, at dst[slot][row][head_dim].
-void merge(const std::vector<CoreState*>& members, float* dst) {
-  const jal_coll_op& op = *members.front()->coll;
+/// Every leaf of every slot merged in the bracket, divided by its sum, at dst[slot][row][head_dim]. op: any member's.
+void merge(const jal_coll_op& op, const std::vector<CoreState*>& members, float* dst) {
   const std::uint32_t d = op.head_dim;
   const std::uint32_t rows = op.rows;
   static thread_local std::vector<float> copies;
@@ -217,45 +216,78 @@ std::string Job::check_members(const Collective& collective) const {
   return {};
 }
 
-/// Called with the lock held: everybody of the group sleeps.
+SharedBuffer* Job::stage_of(std::uint64_t group, std::uint64_t bytes) {
+  Collective& collective = collective_of(group);
+  if (collective.stage == nullptr) {
+    collective.stage = buffers_.take(bytes, static_cast<std::uint32_t>(std::popcount(group)));
+    collective.stage_bytes = bytes;
+  }
+  return collective.stage_bytes == bytes ? collective.stage : nullptr;
+}
+
+/// Parts of equal size, the rule, have a place that each member knows. The worker that ran it has its part in the
+/// cache: whoever completes the collective would have to fetch half of them from another CPU, while all wait.
+void Job::stage(std::uint64_t cores) {
+  std::uint64_t group = 0, bytes = 0;
+  SharedBuffer* to = nullptr;
+  for (; cores != 0; cores &= cores - 1) {
+    CoreState& core = cores_[static_cast<std::uint32_t>(std::countr_zero(cores))];
+    if (core.suspension != Suspension::collective || core.coll->kind != JAL_COLL_ALLGATHER) continue;
+    const jal_coll_op& op = *core.coll;
+    const auto members = static_cast<std::size_t>(std::popcount(op.group));
+    const std::size_t result_bytes = jal_tile_bytes(op.dst);
+    if (result_bytes == 0 || jal_tile_bytes(op.src) * members != result_bytes) continue;
+    if (op.group != group || result_bytes != bytes) {
+      const std::lock_guard guard(lock_);
+      group = op.group;
+      bytes = result_bytes;
+      to = stage_of(group, bytes);
+    }
+    if (to == nullptr) continue;
+    const std::size_t inner = jal_tile_bytes(op.src) / op.outer;
+    const auto place = static_cast<std::size_t>(std::popcount(group & ((1ull << core.index) - 1)));
+    const std::byte* source = bytes_of(core, op.src);
+    for (std::uint32_t o = 0; o < op.outer; ++o)
+      std::memcpy(to->data + (o * members + place) * inner, source + o * inner, inner);
+    core.stage = to;
+  }
+}
+
+/// Called with the lock held: everybody of the group sleeps. A member's state is in the cache of the CPU that ran it,
+/// and looking at it costs that CPU too: only those are looked at that bring something which is not staged.
 void Job::complete(Collective& collective) {
   static thread_local std::vector<CoreState*> members;
   members.clear();
-  std::uint32_t takers = 0;
-  for (std::uint64_t rest = collective.group; rest != 0; rest &= rest - 1) {
-    CoreState& core = cores_[static_cast<std::uint32_t>(std::countr_zero(rest))];
-    members.push_back(&core);
-    takers += has_result(*core.coll, core.index) ? 1u : 0u;
-  }
-  const jal_coll_op& op = *members.front()->coll;
-  SharedBuffer* result = nullptr;
-  std::uint64_t bytes = 0;
-  if (op.kind != JAL_COLL_BARRIER) {
-    const CoreState& taker = op.kind == JAL_COLL_REDUCE ? cores_[op.root] : *members.front();
-    bytes = jal_tile_bytes(taker.coll->dst);
-    const CoreState& root = op.kind == JAL_COLL_BROADCAST ? cores_[op.root] : taker;
-    if (op.kind == JAL_COLL_BROADCAST && bytes > 0) {
-      const TileSlot& slot = root.slots[jal_tile_id(root.coll->src) - 1];
-      if (slot.binding() == Binding::shared && is_whole(slot, root.coll->src)) {
-        result = slot.shared;
-        result->references.fetch_add(takers, std::memory_order_relaxed);
-      }
+  const jal_coll_op& op = collective.first;
+  // Members agree on `outer`, and a part that is not whole rows was refused.
+  const bool is_staged = op.kind == JAL_COLL_ALLGATHER && collective.stage != nullptr && !collective.is_doubtful &&
+                         collective.staged == static_cast<std::uint32_t>(std::popcount(collective.group));
+  SharedBuffer* stage = std::exchange(collective.stage, nullptr);
+  SharedBuffer* result = is_staged ? stage : nullptr;
+  if (stage != nullptr && !is_staged) buffers_.drop(stage, static_cast<std::uint32_t>(std::popcount(collective.group)));
+  const CoreState& root = cores_[op.kind == JAL_COLL_BROADCAST || op.kind == JAL_COLL_REDUCE ? op.root : 0];
+  const std::uint64_t bytes =
+      op.kind == JAL_COLL_BARRIER ? 0 : jal_tile_bytes(op.kind == JAL_COLL_REDUCE ? root.coll->dst : op.dst);
+  if (op.kind == JAL_COLL_BROADCAST && bytes > 0) {
+    const TileSlot& slot = root.slots[jal_tile_id(root.coll->src) - 1];
+    if (slot.binding() == Binding::shared && is_whole(slot, root.coll->src)) {
+      result = slot.shared;
+      result->references.fetch_add(collective.takers, std::memory_order_relaxed);
     }
-    if (result == nullptr) {
-      result = buffers_.take(std::max<std::uint64_t>(bytes, 64), takers);
-      switch (op.kind) {
-        case JAL_COLL_BROADCAST:
-          if (bytes > 0) std::memcpy(result->data, bytes_of(root, root.coll->src), bytes);
-          break;
-        case JAL_COLL_ALLGATHER:
-          gather(members, result->data);
-          break;
-        case JAL_COLL_MERGE:
-          merge(members, reinterpret_cast<float*>(result->data));
-          break;
-        default:
-          if (bytes > 0) reduce(members, result->data);
-          break;
+  }
+  if (result == nullptr && op.kind != JAL_COLL_BARRIER) {
+    result = buffers_.take(std::max<std::uint64_t>(bytes, 64), collective.takers);
+    if (op.kind == JAL_COLL_BROADCAST) {
+      if (bytes > 0) std::memcpy(result->data, bytes_of(root, root.coll->src), bytes);
+    } else {
+      for (std::uint64_t rest = collective.givers; rest != 0; rest &= rest - 1)
+        members.push_back(&cores_[static_cast<std::uint32_t>(std::countr_zero(rest))]);
+      if (op.kind == JAL_COLL_ALLGATHER) {
+        gather(members, result->data);
+      } else if (op.kind == JAL_COLL_MERGE) {
+        merge(op, members, reinterpret_cast<float*>(result->data));
+      } else if (bytes > 0) {
+        reduce(members, result->data);
       }
     }
   }

@@ -119,6 +119,7 @@ struct alignas(64) CoreState : jal_core {
   const jal_coll_op* coll = nullptr;
   const CollectiveResult* collective = nullptr;
   bool takes_result = false;
+  const SharedBuffer* stage = nullptr;  // where its part of the collective lies already
   std::uint64_t arrival_ps = 0;
   std::uint64_t ready_ps = 0;         // arrival of the message
   SharedBuffer* delivered = nullptr;  // the message

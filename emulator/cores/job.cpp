@@ -71,6 +71,7 @@ Job::Job(const Charges& charges, Hbm& hbm, FiberPool& fibers, SharedPool& buffer
       text_(setup.text),
       count_(static_cast<std::uint32_t>(std::popcount(setup.request->core_mask))),
       homes_(setup.workers),
+      queues_(setup.workers),
       inbox_(count_),
       link_bytes_(charges.model().cores * 4) {
   const Model& model = charges.model();
@@ -124,79 +125,106 @@ void Job::push(const CoreState& core) {
   set_runnable();
 }
 
-/// The cores that a worker runs next, several at a time: the lock and what it guards move between CPUs, at 50 to 100 ns
-/// a line, so they are touched a few times in a round of 64 cores and not 64 times. Half of what is left at most, so
-/// that both sides of an uneven round end together.
-std::uint64_t Job::claim(std::uint32_t worker) {
-  if (is_stopping() || runnable_ == 0) return 0;
-  const std::uint64_t own = runnable_ & homes_[worker];
-  std::uint64_t claimed = 0;
-  if (own != 0) {
-    const std::uint32_t wanted = workers_ == 1 ? 64 : static_cast<std::uint32_t>(std::popcount(own) + 1) / 2;
-    std::uint64_t rest = own;
-    for (std::uint32_t n = 0; n < wanted && rest != 0; ++n) rest &= rest - 1;
-    claimed = own & ~rest;
-  } else {
-    // A thief takes what the owner would reach last.
-    claimed = std::bit_floor(runnable_);
-  }
+/// Fills the worker's queue with the cores that it runs next: all that are its own, else one of another's.
+void Job::claim(std::uint32_t worker) {
+  if (is_stopping() || runnable_ == 0) return;
+  std::uint64_t claimed = runnable_ & homes_[worker];
+  if (claimed == 0) claimed = std::bit_floor(runnable_);
   runnable_ &= ~claimed;
   if (runnable_ == 0) set_runnable();
   if (running_ == 0) is_anything_running_.store(true, std::memory_order_relaxed);
   running_ += static_cast<std::uint32_t>(std::popcount(claimed));
-  return claimed;
+  queues_[worker].cores.store(claimed, std::memory_order_release);
 }
 
 void Job::work(std::uint32_t index) {
   Backoff backoff;
   WorkerState worker;
   worker.index = index;
-  std::uint64_t claimed = 0;  // and run: to be settled
+  std::uint64_t ran = 0;  // to be settled
   for (;;) {
+    stage(ran);
     {
       const std::lock_guard guard(lock_);
       // Their fibers are saved, so from here on another worker may resume them.
-      for (std::uint64_t rest = claimed; rest != 0; rest &= rest - 1) {
-        settle(cores_[static_cast<std::uint32_t>(std::countr_zero(rest))]);
-      }
-      claimed = claim(index);
-      if (claimed == 0 && running_ == 0) {
+      for (; ran != 0; ran &= ran - 1) settle(cores_[static_cast<std::uint32_t>(std::countr_zero(ran))]);
+      claim(index);
+      if (running_ == 0) {
         if (!is_stopping() && ended_ != count_) declare_deadlock();
         break;
       }
     }
-    if (claimed == 0) {
-      // Look without the lock until something changes.
-      do {
-        backoff.pause();
-      } while (!is_anything_runnable_.load(std::memory_order_relaxed) &&
-               is_anything_running_.load(std::memory_order_relaxed) && !is_stopping());
+    ran = run_queue(worker);
+    if (ran == 0) ran = steal(worker);
+    if (ran != 0) {
+      backoff.reset();
       continue;
     }
-    backoff.reset();
-    run_claimed(claimed, worker);
+    // Look without the lock until something changes.
+    do {
+      backoff.pause();
+    } while (!is_anything_runnable_.load(std::memory_order_relaxed) && !is_anything_queued() &&
+             is_anything_running_.load(std::memory_order_relaxed) && !is_stopping());
   }
   worker.drops.flush(buffers_);
 }
 
-void Job::run_claimed(std::uint64_t claimed, WorkerState& worker) {
-  while (claimed != 0) {
-    CoreState& core = cores_[static_cast<std::uint32_t>(std::countr_zero(claimed))];
-    claimed &= claimed - 1;
-    worker.ahead = claimed == 0 ? nullptr : &cores_[static_cast<std::uint32_t>(std::countr_zero(claimed))];
+bool Job::is_anything_queued() const {
+  return std::any_of(queues_.begin(), queues_.end(),
+                     [](const Queue& queue) { return queue.cores.load(std::memory_order_relaxed) != 0; });
+}
+
+/// Runs what is in the worker's own queue, lowest first; returns what it ran. Neighbours' weights lie side by side in
+/// host memory, so this order is what the CPU's prefetcher expects.
+std::uint64_t Job::run_queue(WorkerState& worker) {
+  std::atomic<std::uint64_t>& queue = queues_[worker.index].cores;
+  const auto take = [&] {
+    std::uint64_t rest = queue.load(std::memory_order_relaxed);
+    while (rest != 0 && !queue.compare_exchange_weak(rest, rest & (rest - 1), std::memory_order_acquire)) {
+    }
+    return rest & -rest;
+  };
+  std::uint64_t ran = 0;
+  for (std::uint64_t core = take(); core != 0;) {
+    // The next one is taken now, so that nobody touches it while it is prefetched; the last one stays for a thief.
+    const std::uint64_t rest = queue.load(std::memory_order_relaxed);
+    std::uint64_t next = (rest & (rest - 1)) != 0 ? take() : 0;
+    worker.ahead = next == 0 ? nullptr : &cores_[static_cast<std::uint32_t>(std::countr_zero(next))];
     if (worker.ahead != nullptr) {
       prefetch_reach(*worker.ahead);
-      const std::uint64_t after = claimed & (claimed - 1);
+      const std::uint64_t after = queue.load(std::memory_order_relaxed);
       if (after != 0) prefetch_state(cores_[static_cast<std::uint32_t>(std::countr_zero(after))]);
     }
-    core.worker = &worker;
-    if (core.fiber == nullptr) start(core);
-    t_running = &core;
-    core.fiber->resume();
-    t_running = nullptr;
-    core.stack_top = core.fiber->stack_top();
-    if (core.suspension == Suspension::ended || core.suspension == Suspension::dead) recycle(core, worker.drops);
+    run(cores_[static_cast<std::uint32_t>(std::countr_zero(core))], worker);
+    ran |= core;
+    core = next != 0 ? next : take();
   }
+  return ran;
+}
+
+/// Runs one core of another worker's queue, the one that its owner would reach last; returns it, or 0.
+std::uint64_t Job::steal(WorkerState& worker) {
+  for (Queue& queue : queues_) {
+    std::uint64_t rest = queue.cores.load(std::memory_order_relaxed);
+    while (rest != 0) {
+      const std::uint64_t core = std::bit_floor(rest);
+      if (!queue.cores.compare_exchange_weak(rest, rest & ~core, std::memory_order_acquire)) continue;
+      worker.ahead = nullptr;
+      run(cores_[static_cast<std::uint32_t>(std::countr_zero(core))], worker);
+      return core;
+    }
+  }
+  return 0;
+}
+
+void Job::run(CoreState& core, WorkerState& worker) {
+  core.worker = &worker;
+  if (core.fiber == nullptr) start(core);
+  t_running = &core;
+  core.fiber->resume();
+  t_running = nullptr;
+  core.stack_top = core.fiber->stack_top();
+  if (core.suspension == Suspension::ended || core.suspension == Suspension::dead) recycle(core, worker.drops);
 }
 
 void Job::start(CoreState& core) {
@@ -372,19 +400,22 @@ void Job::join_collective(CoreState& core) {
   if (is_stopping()) leave(core);
 }
 
+Job::Collective& Job::collective_of(std::uint64_t group) {
+  for (Collective& c : collectives_) {
+    if (c.group == group) return c;
+  }
+  Collective& made = collectives_.emplace_back();
+  made.group = group;
+  return made;
+}
+
 void Job::arrive(CoreState& core) {
   const jal_coll_op& op = *core.coll;
-  Collective* collective = nullptr;
-  for (Collective& c : collectives_) {
-    if (c.group == op.group) collective = &c;
-  }
-  if (collective == nullptr) {
-    collective = &collectives_.emplace_back();
-    collective->group = op.group;
-  }
+  Collective* collective = &collective_of(op.group);
   if (collective->result.arrived == 0) {
     collective->first = op;
-    collective->arrival_ps = collective->sent_bytes = collective->given_bytes = 0;
+    collective->arrival_ps = collective->sent_bytes = collective->given_bytes = collective->givers = 0;
+    collective->takers = collective->staged = 0;
     collective->is_doubtful = false;
   }
   const jal_coll_op& first = collective->first;
@@ -399,6 +430,10 @@ void Job::arrive(CoreState& core) {
   collective->arrival_ps = std::max(collective->arrival_ps, core.arrival_ps);
   collective->sent_bytes = std::max<std::uint64_t>(collective->sent_bytes, jal_tile_bytes(op.src));
   collective->given_bytes += jal_tile_bytes(op.src);
+  if (op.kind != JAL_COLL_MERGE || op.items != 0) collective->givers |= 1ull << core.index;
+  if (core.takes_result) ++collective->takers;
+  if (core.stage != nullptr && core.stage == collective->stage) ++collective->staged;
+  core.stage = nullptr;
   core.collective = &collective->result;
   if (collective->result.arrived != collective->group) return;
   // Equal operations of every member are the rule; only where they may differ are all looked at again.
@@ -460,6 +495,11 @@ void Job::finish(hal::CoreJobResult& out) {
     core.delivered = nullptr;
   }
   drops.flush(buffers_);
+  for (Collective& collective : collectives_) {
+    if (collective.stage != nullptr)
+      buffers_.drop(collective.stage, static_cast<std::uint32_t>(std::popcount(collective.group)));
+    collective.stage = nullptr;
+  }
   for (std::deque<Message>& inbox : inbox_) {
     for (const Message& message : inbox) buffers_.drop(message.data);
     inbox.clear();

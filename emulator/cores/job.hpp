@@ -1,9 +1,10 @@
 // One dispatch while it runs: its cores, who may run next, collectives under way, messages, the first fault.
 //
 // What it is not: a thread or a clock. Workers call work(); the kernel's verbs call the rest. Invariant: a core is in
-// exactly one place: claimed by a worker, runnable, suspended in a collective or a receive, or ended. Results and
-// times follow from the kernel alone: which worker runs a core, and when, changes nothing. Locks: `lock_` guards run
-// lists, collectives, messages and the fault; it is never held while a kernel or an engine runs.
+// exactly one place: claimed by a worker (in its queue, or run by whoever took it from there), runnable, suspended in a
+// collective or a receive, or ended. Results and times follow from the kernel alone: which worker runs a core, and
+// when, changes nothing. Locks: `lock_` guards run lists, collectives, messages and the fault; it is never held while a
+// kernel or an engine runs.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -102,18 +103,36 @@ class Job {
     std::uint64_t arrival_ps = 0;
     std::uint64_t sent_bytes = 0;   // the largest contribution
     std::uint64_t given_bytes = 0;  // the sum
+    std::uint64_t givers = 0;       // who brings something
+    std::uint32_t takers = 0;       // how many have a result
+    std::uint32_t staged = 0;       // how many parts lie in `stage` already
     jal_coll_op first;              // of the first to arrive
     bool is_doubtful = false;       // some member's operation differs from the first's
     CollectiveResult result;
+    /// An allgather's result, where the workers put their cores' parts before these arrive; nullptr: none.
+    SharedBuffer* stage = nullptr;
+    std::uint64_t stage_bytes = 0;
+  };
+
+  /// Cores that a worker has claimed and not begun. It takes them one by one; a worker without work takes them too. The
+  /// lock and what it guards move between CPUs, at 50 to 100 ns a line, so they are touched once in a round of cores.
+  struct alignas(64) Queue {
+    std::atomic<std::uint64_t> cores{0};
   };
 
   static void run_kernel(void* core);
   void start(CoreState& core);
   void recycle(CoreState& core, DropList& drops);  // its fiber and tiles, when its kernel is over
-  void run_claimed(std::uint64_t claimed, WorkerState& worker);
+  void run(CoreState& core, WorkerState& worker);  // until it suspends or ends
+  std::uint64_t run_queue(WorkerState& worker);
+  std::uint64_t steal(WorkerState& worker);
+  bool is_anything_queued() const;
+  void stage(std::uint64_t cores);  // that have suspended: the parts of allgathers
   // With the lock held:
-  std::uint64_t claim(std::uint32_t worker);
+  void claim(std::uint32_t worker);
   void settle(CoreState& core);  // after its fiber came back
+  Collective& collective_of(std::uint64_t group);
+  SharedBuffer* stage_of(std::uint64_t group, std::uint64_t bytes);
   void arrive(CoreState& core);  // at a collective; the last one completes it and makes the group runnable
   void complete(Collective& collective);
   void set_runnable();
@@ -141,6 +160,7 @@ class Job {
   std::uint32_t running_ = 0;   // cores that workers have claimed
   std::uint32_t ended_ = 0;
   std::vector<std::uint64_t> homes_;        // by worker: the cores it takes first
+  std::vector<Queue> queues_;               // by worker
   std::vector<std::deque<Message>> inbox_;  // by receiving index
   std::deque<Collective> collectives_;      // addresses stay
   hal::FaultReport fault_;

@@ -116,6 +116,69 @@ TEST(Collective, AllgatherOfUnequalPartsIsSideBySideInEachRow) {
   }
 }
 
+/// Rounds of gathers in one group: parts of equal size, of unequal size whose sum some members take for equal parts, a
+/// barrier between, one row and several. A result that was begun for one round must not come out in another.
+void changing_gathers_kernel(jal_core* raw) {
+  Core& core = core_of(raw);
+  for (std::uint32_t round = 0; round < 40; ++round) {
+    const std::uint32_t outer = 1 + round % 3;
+    const bool is_equal = round % 2 == 0;
+    const auto length = [&](std::uint32_t rank) {  // elements of a row
+      if (is_equal) return 1 + round;
+      return rank % 4 == 0 ? round : rank % 4 == 1 ? 2 + round : 1 + round;  // the average, but not everybody's
+    };
+    const auto value = [&](std::uint32_t rank, std::uint32_t row, std::uint32_t i) {
+      return static_cast<float>(round * 100'000 + rank * 1000 + row * 100 + i);
+    };
+    const Tile<float> part = core.alloc<float>(outer * length(core.rank()));
+    const kernel::View<float> v = core.write_view(part);
+    for (std::uint32_t row = 0; row < outer; ++row) {
+      for (std::uint32_t i = 0; i < length(core.rank()); ++i)
+        v[row * length(core.rank()) + i] = value(core.rank(), row, i);
+    }
+    const Tile<float> all = core.alloc<float>(outer * (1 + round) * core.size());
+    core.wait(core.allgather(core.all(), all, part, outer));
+    const kernel::View<const float> got = core.view(all);
+    std::uint32_t at = 0;
+    for (std::uint32_t row = 0; row < outer; ++row) {
+      for (std::uint32_t rank = 0; rank < core.size(); ++rank) {
+        for (std::uint32_t i = 0; i < length(rank); ++i) JAL_KERNEL_ASSERT(core, got[at++] == value(rank, row, i));
+      }
+    }
+    if (round % 5 == 0) core.wait(core.barrier(core.all()));
+    core.release(part);
+  }
+}
+
+TEST(Collective, GathersOfChangingShapesKeepApart) {
+  for (const std::uint32_t workers : {1u, 2u, 3u}) {
+    Chip chip("jal1-a0", workers);
+    for (int again = 0; again < 3; ++again) {  // the second run is long enough for several workers
+      const auto result = chip.run(changing_gathers_kernel, chip.all());
+      ASSERT_EQ(result.status, JAL_OK) << workers << " workers: " << result.fault.text;
+    }
+  }
+}
+
+TEST(Collective, AGatherThatNeverCompletesLeavesNothingBehind) {
+  for (const std::uint32_t workers : {1u, 2u}) {
+    Chip chip("jal-test4", workers);
+    chip.map(chip.all(), 0, 65536);
+    const auto result = chip.run(
+        [](jal_core* raw) {
+          Core& core = core_of(raw);
+          if (core.rank() == 3) core.fail("not I");
+          const Tile<float> part = core.alloc<float>(8);
+          for (float& x : core.write_view(part)) x = 1;
+          const Tile<float> all = core.alloc<float>(32);
+          core.wait(core.allgather(core.all(), all, part));
+        },
+        chip.all());
+    EXPECT_THAT(result.fault.text, HasSubstr("not I"));
+    EXPECT_EQ(chip.run(gather_kernel, chip.all()).status, JAL_OK) << "LeakSanitizer looks at what the first run left";
+  }
+}
+
 void sum_kernel(jal_core* raw) {
   Core& core = core_of(raw);
   const Tile<float> part = core.alloc<float>(64);
