@@ -68,29 +68,27 @@ struct Arch {
   /// Eight vectors, each folded to one value: result lane p is the fold of v[p].
   JAL_INLINE static __m256 fold_8(const Half* v) {
     // l + 8: each result holds eight lanes of panels i and i + 4.
-    const V a0 = add(_mm512_shuffle_f32x4(v[0], v[4], 0x44), _mm512_shuffle_f32x4(v[0], v[4], 0xee));
-    const V a1 = add(_mm512_shuffle_f32x4(v[1], v[5], 0x44), _mm512_shuffle_f32x4(v[1], v[5], 0xee));
-    const V a2 = add(_mm512_shuffle_f32x4(v[2], v[6], 0x44), _mm512_shuffle_f32x4(v[2], v[6], 0xee));
-    const V a3 = add(_mm512_shuffle_f32x4(v[3], v[7], 0x44), _mm512_shuffle_f32x4(v[3], v[7], 0xee));
-    // l + 4: four lanes of panels 0 4 1 5 and 2 6 3 7.
-    const V b0 = add_pieces(a0, a1);
-    const V b1 = add_pieces(a2, a3);
-    // l + 2: two lanes of 0 2, 4 6, 1 3, 5 7; l + 1: one of each, twice.
-    const V c = add(_mm512_shuffle_ps(b0, b1, 0x44), _mm512_shuffle_ps(b0, b1, 0xee));
-    return pick(add_neighbours(c), _mm512_setr_epi32(0, 8, 1, 9, 4, 12, 5, 13, 0, 0, 0, 0, 0, 0, 0, 0));
+    const V a0 = add_halves(v[0], v[4]);
+    const V a1 = add_halves(v[1], v[5]);
+    const V a2 = add_halves(v[2], v[6]);
+    const V a3 = add_halves(v[3], v[7]);
+    // l + 4: four lanes of panels 0 1 4 5 and 2 3 6 7.
+    const V b0 = add_quarters(a0, a1);
+    const V b1 = add_quarters(a2, a3);
+    // l + 2: two lanes of 0 2, 1 3, 4 6, 5 7; l + 1: one of each, twice.
+    const V c = add_pairs(b0, b1);
+    return pick(add_neighbours(c), _mm512_setr_epi32(0, 4, 2, 6, 8, 12, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0));
   }
   /// The same for zipped lanes.
   JAL_INLINE static __m256 fold_8_zipped(const Half* v) {
     // l + 8 lies beside l: each result holds, in quarter i, lanes 2i and 2i + 1 of two panels.
-    const V a0 = add_unzipped(v[0], v[1]);
-    const V a1 = add_unzipped(v[2], v[3]);
-    const V a2 = add_unzipped(v[4], v[5]);
-    const V a3 = add_unzipped(v[6], v[7]);
+    const V a0 = add_pairs(v[0], v[1]);
+    const V a1 = add_pairs(v[2], v[3]);
+    const V a2 = add_pairs(v[4], v[5]);
+    const V a3 = add_pairs(v[6], v[7]);
     // l + 4: two quarters on; l + 2: one quarter on; l + 1: the neighbour.
-    const V b0 = add(_mm512_shuffle_f32x4(a0, a1, 0x44), _mm512_shuffle_f32x4(a0, a1, 0xee));
-    const V b1 = add(_mm512_shuffle_f32x4(a2, a3, 0x44), _mm512_shuffle_f32x4(a2, a3, 0xee));
-    return pick(add_neighbours(add_pieces(b0, b1)),
-                _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 0, 0, 0, 0, 0, 0, 0, 0));
+    const V c = add_quarters(add_halves(a0, a1), add_halves(a2, a3));
+    return pick(add_neighbours(c), _mm512_setr_epi32(0, 2, 8, 10, 4, 6, 12, 14, 0, 0, 0, 0, 0, 0, 0, 0));
   }
   JAL_INLINE static float fold_max(V v) { return fold_half_max(_mm256_max_ps(upper(v), lower(v))); }
 
@@ -174,16 +172,22 @@ struct Arch {
   }
 
  private:
-  /// Quarters 0 and 2 of both plus quarters 1 and 3.
-  JAL_INLINE static V add_pieces(V a, V b) {
-    return add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+  // Pairs of vectors folded by one step: a blend, which either vector port does, and one shuffle, which one does, where
+  // two shuffles would give the addends in order. Addition does not mind; a NaN is made canonical in the end.
+  /// Quarters 0 1 of a plus its quarters 2 3, then the same of b.
+  JAL_INLINE static V add_halves(V a, V b) {
+    return add(_mm512_mask_blend_ps(0xff00, a, b), _mm512_shuffle_f32x4(a, b, 0x4e));
   }
-  /// In each quarter the even elements plus the odd ones, twice.
-  JAL_INLINE static V add_neighbours(V v) { return add(_mm512_shuffle_ps(v, v, 0x88), _mm512_shuffle_ps(v, v, 0xdd)); }
-  JAL_INLINE static V add_unzipped(V a, V b) {
-    const __m512d x = _mm512_castps_pd(a);
-    const __m512d y = _mm512_castps_pd(b);
-    return add(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+  /// In each half quarter 0 plus quarter 1 of a's half, then of b's.
+  JAL_INLINE static V add_quarters(V a, V b) {
+    const __m512i crossed = _mm512_setr_epi32(4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27);
+    return add(_mm512_mask_blend_ps(0xf0f0, a, b), _mm512_permutex2var_ps(a, crossed, b));
+  }
+  /// Elements 0 and 2 of each quarter: the sum with the neighbour.
+  JAL_INLINE static V add_neighbours(V v) { return add(v, _mm512_shuffle_ps(v, v, 0xb1)); }
+  /// In each quarter the first pair of elements plus the second pair, of a and then of b.
+  JAL_INLINE static V add_pairs(V a, V b) {
+    return add(_mm512_mask_blend_ps(0xcccc, a, b), _mm512_shuffle_ps(a, b, 0x4e));
   }
   JAL_INLINE static __m256 pick(V v, __m512i index) { return lower(_mm512_permutexvar_ps(index, v)); }
   JAL_INLINE static __m512i bf16_bits(V v) {

@@ -157,16 +157,29 @@ void gemv_rows(const TileView& tile, const std::uint8_t* x, const PanelSplit& sp
     return BlockCursor<D, R>{w,           tile.row_bytes,    x, tile.scales + std::size_t{row} * tile.blocks,
                              tile.blocks, w + kPrefetchAhead};
   };
+  // Rows are spread evenly over the passes: 9 rows are three times 3, not 4, 4 and 1.
+  const std::uint32_t passes = (tile.rows + kRows - 1) / kRows;
   std::uint32_t row = 0;
-  for (; row + kRows <= tile.rows; row += kRows) {
-    gemv_some_rows<D, P, kRows>(at.template operator()<kRows>(row), split, minus_zero, sums + row * kPanels);
-  }
-  if constexpr (kRows > 2) {
-    for (; row + 2 <= tile.rows; row += 2) {
-      gemv_some_rows<D, P, 2>(at.template operator()<2>(row), split, minus_zero, sums + row * kPanels);
+  for (std::uint32_t pass = 0; pass < passes; ++pass) {
+    const std::uint32_t rows = (tile.rows - row + (passes - pass) - 1) / (passes - pass);
+    const auto take = [&]<int R>() {
+      gemv_some_rows<D, P, R>(at.template operator()<R>(row), split, minus_zero, sums + row * kPanels);
+    };
+    if constexpr (kRows == 4) {
+      if (rows == 4) {
+        take.template operator()<4>();
+      } else if (rows == 3) {
+        take.template operator()<3>();
+      }
     }
+    static_assert(kRows == 4 || kRows == 2);
+    if (rows == 2) {
+      take.template operator()<2>();
+    } else if (rows == 1) {
+      take.template operator()<1>();
+    }
+    row += rows;
   }
-  if (row < tile.rows) gemv_some_rows<D, P, 1>(at.template operator()<1>(row), split, minus_zero, sums + row * kPanels);
 }
 
 /// NaN to the canonical NaN, eight at a time.
