@@ -18,6 +18,7 @@ constexpr MxTables make_tables() {
     }
     const std::uint32_t bias = (mx_bf16(e4m3_ninths(0x38), false, e) - (0x38u << 4)) & 0xffffu;
     t.e4m3_bias[e] = bias << 16 | bias;
+    t.e4m3_factor[e] = e <= kMaxQuickScale ? (e + 112) << 23 : 0x7fc00000u;
     t.factor[e] = e == 255 ? 0x7fc00000u : e << 23;
   }
   return t;

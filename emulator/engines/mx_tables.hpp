@@ -41,11 +41,16 @@ struct MxTables {
   alignas(64) std::uint16_t e4m3_small[256][8];
   /// E4M3 otherwise: what is to be added to magnitude << 4, in both words. For plain scales.
   alignas(64) std::uint32_t e4m3_bias[256];
+  /// 2^(e - 15) in FP32: times an FP32 that has E4M3's exponent field and mantissa, it gives w'. Up to kMaxQuickScale.
+  alignas(64) std::uint32_t e4m3_factor[256];
   /// 2^(e - 127) in FP32; 0 for e = 0 (the product would be flushed), NaN for 255.
   alignas(64) std::uint32_t factor[256];
 };
 
 extern const MxTables kMxTables;
+
+/// Largest scale byte for which e4m3_factor is finite.
+inline constexpr std::uint8_t kMaxQuickScale = 142;
 
 /// Scale bytes for which e4m3_small and e4m3_bias hold: no element is flushed and none is NaN.
 constexpr bool mx_scale_is_plain(std::uint32_t e) { return e - 18u < 255u - 18u; }

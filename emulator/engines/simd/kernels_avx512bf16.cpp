@@ -42,6 +42,7 @@ struct PairArch : Arch {
     static constexpr std::size_t kDecodedBytes = 64;
     /// A BF16 tile is already what a decoder would give.
     static constexpr bool kDecodes = F != WeightFormat::bf16;
+    using Flush = FlushScope;
 
     JAL_INLINE static Weights decode(const std::uint8_t* p, std::uint32_t scale) {
       if constexpr (F == WeightFormat::bf16) {

@@ -22,6 +22,7 @@ struct Arch {
     __m256 lo, hi;
   };
   static constexpr OperandLayout kScaledLayout = OperandLayout::scaled_f32;  ///< "zipped" is the natural order here
+  static constexpr bool kHasQuickMxfp8 = true;                               ///< there is decode_mxfp8_quick()
   static constexpr int kGemvRows = 2;
   static constexpr int kMaxRows = JAL_ENGINE_ROWS(6);  ///< 12 accumulators, 2 tokens, 1 weight: 15 of 16 registers
   static constexpr int kTokenVectors = 1;
@@ -137,6 +138,17 @@ struct Arch {
     even = mul(e4m3_to_f32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), factor);
     odd = mul(e4m3_to_f32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16))), factor);
   }
+  /// The same for scale bytes up to kMaxQuickScale, a third faster: the code's exponent and mantissa moved into an
+  /// FP32, whose denormals are the code's. Needs MXCSR without DAZ.
+  JAL_INLINE static void decode_mxfp8_quick(const std::uint8_t* p, std::uint32_t e, V& odd, V& even) {
+    // Eight even and the eight odd elements beside them in both halves, each half taking its four.
+    const __m256i middle = broadcast_16(p + 8);
+    const __m256i first = _mm256_blend_epi32(broadcast_16(p), middle, 0xcc);
+    const __m256i second = _mm256_blend_epi32(middle, broadcast_16(p + 16), 0xcc);
+    const __m256 factor = _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(kMxTables.e4m3_factor[e])));
+    quick_halves(first, factor, odd.lo, even.lo);
+    quick_halves(second, factor, odd.hi, even.hi);
+  }
   JAL_INLINE static void decode_mxfp4(const std::uint8_t* p, std::uint32_t e, V& odd, V& even) {
     const __m256i both = broadcast_16(p);
     // Low nibbles in the low half, high nibbles in the high half.
@@ -160,6 +172,16 @@ struct Arch {
   JAL_INLINE static void split_pairs(__m256i pairs, __m256& odd, __m256& even) {
     odd = _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
     even = _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
+  }
+  /// Per half: bytes 0 to 3 are the even and 8 to 11 the odd elements of half 0, 4 to 7 and 12 to 15 those of half 1.
+  JAL_INLINE static void quick_halves(__m256i codes, __m256 factor, __m256& odd, __m256& even) {
+    const __m256i order = _mm256_setr_epi8(0, 0, 8, 8, 1, 1, 9, 9, 2, 2, 10, 10, 3, 3, 11, 11,  //
+                                           4, 4, 12, 12, 5, 5, 13, 13, 6, 6, 14, 14, 7, 7, 15, 15);
+    // Each word has its code in both bytes; shifted and masked: sign in bit 15, magnitude in bits 10 to 4.
+    const __m256i moved = _mm256_srai_epi16(_mm256_shuffle_epi8(codes, order), 4);
+    const __m256i mask = _mm256_set1_epi32(static_cast<int>(0x87f00000u));
+    odd = _mm256_mul_ps(_mm256_castsi256_ps(_mm256_and_si256(moved, mask)), factor);
+    even = _mm256_mul_ps(_mm256_castsi256_ps(_mm256_and_si256(_mm256_slli_epi32(moved, 16), mask)), factor);
   }
   /// E4M3 to FP32 times 2^-8: the code's exponent and mantissa moved into an FP16, whose denormals convert exactly
   /// (this conversion ignores MXCSR.DAZ).

@@ -26,6 +26,7 @@ namespace jal::emu::JAL_ENGINE_NAMESPACE {
 struct Arch {
   using V = __m512;
   static constexpr OperandLayout kScaledLayout = OperandLayout::scaled_f32_zipped;
+  static constexpr bool kHasQuickMxfp8 = false;  ///< there is decode_mxfp8_quick()
   static constexpr int kGemvRows = 4;
   static constexpr int kMaxRows = JAL_ENGINE_ROWS(12);
   static constexpr int kTokenVectors = 2;  ///< 24 accumulators, 2 tokens, 1 weight, 1 scale, 1 partial: 29 of 32

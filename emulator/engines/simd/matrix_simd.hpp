@@ -27,6 +27,7 @@ struct DotF32 {
   static constexpr std::size_t kActivationBytes = 128;
   static constexpr std::size_t kDecodedBytes = 128;
   static constexpr bool kDecodes = true;
+  using Flush = FlushScope;
   /// What GEMM multiplies with once weights are decoded: one for both MX formats.
   using Decoded = DotF32<A, F == WeightFormat::mxfp4 ? WeightFormat::mxfp8 : F, kScaledOperand>;
   struct Weights {
@@ -72,6 +73,33 @@ struct DotF32 {
  private:
   static constexpr std::uint32_t position(std::uint32_t l) {
     return kScaledOperand && A::kScaledLayout == OperandLayout::scaled_f32_zipped ? zipped_position(l) : l;
+  }
+};
+
+/// The multiplier of a GEMV over an MXFP8 tile whose scales are small (see the Arch): its decoder multiplies denormals.
+/// Only that product has any: operands are prepared without, and results are flushed here too.
+template <class A>
+struct DotQuickMxfp8 : DotF32<A, WeightFormat::mxfp8, true> {
+  using Flush = FlushResultsScope;
+  using Weights = typename DotF32<A, WeightFormat::mxfp8, true>::Weights;
+
+  JAL_INLINE static Weights decode(const std::uint8_t* p, std::uint32_t scale) {
+    Weights w;
+    A::decode_mxfp8_quick(p, scale, w.odd, w.even);
+    return w;
+  }
+  static bool takes(const TileView& tile) {
+    const std::uint8_t* scale = tile.scales;
+    const std::uint8_t* end = scale + std::size_t{tile.rows} * tile.blocks;
+    __m256i most = _mm256_setzero_si256();
+    for (; end - scale >= 32; scale += 32) {
+      most = _mm256_max_epu8(most, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(scale)));
+    }
+    std::uint8_t last = 0;
+    for (; scale < end; ++scale) last = *scale > last ? *scale : last;
+    const __m256i limit = _mm256_set1_epi8(static_cast<char>(kMaxQuickScale));
+    const __m256i above = _mm256_subs_epu8(most, limit);
+    return last <= kMaxQuickScale && _mm256_testz_si256(above, above) != 0;
   }
 };
 
@@ -145,7 +173,7 @@ JAL_INLINE void gemv_some_rows(BlockCursor<D, R> cursor, const PanelSplit& split
 template <class D, std::uint32_t P>
 void gemv_rows(const TileView& tile, const std::uint8_t* x, const PanelSplit& split, float* sums) {
   constexpr std::uint32_t kRows = D::Arch::kGemvRows;
-  const FlushScope flush;
+  const typename D::Flush flush;
   // An empty panel's sum is -0, which leaves the other side of an addition as it is.
   alignas(32) std::uint32_t empty[kPanels];
   for (std::uint32_t p = 0; p < kPanels; ++p) {
@@ -386,6 +414,11 @@ struct MatrixKernels {
   static void gemv(const TileView& tile, OperandLayout layout, const void* operand, const PanelSplit& split, float* y,
                    float* scratch) {
     const std::uint8_t* x = static_cast<const std::uint8_t*>(operand);
+    if constexpr (A::kHasQuickMxfp8) {
+      if (tile.format == WeightFormat::mxfp8 && DotQuickMxfp8<A>::takes(tile)) {
+        return emu::gemv<DotQuickMxfp8<A>>(tile, x, split, y, scratch);
+      }
+    }
     with_dot(tile.format, layout, [&]<class D>(D*) { emu::gemv<D>(tile, x, split, y, scratch); });
   }
   static void gemm(const TileView& tile, OperandLayout layout, const void* operand, std::uint32_t groups,

@@ -251,6 +251,43 @@ TEST(Matrix, NotANumberInAScaleOrCodeReachesItsRowOnly) {
   EXPECT_TRUE(std::isnan(y[2]));
 }
 
+TEST(Matrix, EveryScaleUpToALimitGivesTheScalarBits) {
+  // Kernels choose a decoder by the tile's largest scale; small scales make weights that are flushed.
+  const test::TableScope scope;
+  std::mt19937 rng(99);
+  constexpr std::uint32_t kRows = 9;
+  for (const std::uint32_t k : {64u, 576u, 1536u}) {
+    for (const std::uint32_t largest : {17u, 31u, 142u, 143u, 254u}) {
+      const std::size_t blocks = std::size_t{kRows} * block_count(k);
+      std::vector<std::uint8_t> codes(blocks * 32);
+      std::vector<std::uint8_t> scales(blocks);
+      for (std::uint8_t& c : codes) {
+        c = static_cast<std::uint8_t>(rng());
+        // As many without an exponent as with one; no NaN.
+        if (rng() % 2 == 0) c &= 0x87;
+        if ((c & 0x7f) == 0x7f) c = 1;
+      }
+      for (std::uint8_t& s : scales) s = static_cast<std::uint8_t>(rng() % (largest + 1));
+      scales[rng() % blocks] = static_cast<std::uint8_t>(largest);
+      Aligned tile(weight_tile_bytes(WeightFormat::mxfp8, kRows, k));
+      pack_mx(WeightFormat::mxfp8, codes.data(), scales.data(), kRows, k, tile.get());
+      // Large where weights are small, so that what is flushed or not makes the result.
+      std::vector<float> x = random_values(k, Character::ordinary, rng);
+      for (float& v : x) v = std::ldexp(v, static_cast<int>(127 - largest / 2) - 20);
+      std::vector<float> expected;
+      for (const test::NamedTable& t : test::every_table()) {
+        select_table(*t.table);
+        const std::vector<float> y = run({WeightFormat::mxfp8, ActivationFormat::bf16}, tile.get(), kRows, k, x, 1);
+        if (t.table == &kScalarKernels) {
+          expected = y;
+          continue;
+        }
+        ASSERT_TRUE(same_bits(expected, y)) << t.name << " k " << k << " largest scale " << largest;
+      }
+    }
+  }
+}
+
 TEST(MatrixDeathTest, OperandOfAnotherShapeIsADefect) {
   Aligned tile(weight_tile_bytes(WeightFormat::bf16, 1, 64));
   Aligned operand(operand_bytes(ActivationFormat::f32, 64, 1));
