@@ -197,10 +197,11 @@ std::int32_t CopyEngine::run(const hal::DmaRequest& request, hal::DmaResult& out
     std::uint32_t run = 1;
     while (part + run < walking.parts && walking.data[part + run] == walking.data[part] + run * request.bytes) ++run;
     const std::uint64_t linear = part * request.bytes, bytes = run * request.bytes;
+    std::byte* to = dst.parts > 1 ? dst.data[part] : dst.data[0] + linear;
+    if (!dst.is_host) hbm_.expect_write(to, bytes);
     if (request.fill) {
-      fill(dst.data[part], request.pattern, bytes);
+      fill(to, request.pattern, bytes);
     } else {
-      std::byte* to = dst.parts > 1 ? dst.data[part] : dst.data[0] + linear;
       const std::byte* from = src.parts > 1 ? src.data[part] : src.data[0] + linear;
       std::memmove(to, from, bytes);  // NOLINT(clang-analyzer-core.NonNullParamChecker): resolve() has set every part
     }

@@ -1,9 +1,10 @@
 // Host address space of one chip's HBM: one reservation without access, carved into extents.
 //
 // What it is not: it knows no slices, pages or owners. Access is given and memory returned in granules of 2 MiB, so
-// that neighbouring small extents share huge pages (worth 1.5x in bandwidth; measured). Invariant: bytes of an extent
-// read zero when it is handed out; a granule is accessible while an extent lies in it. Threads: externally
-// synchronised.
+// that neighbouring small extents share huge pages (worth 1.5x in bandwidth; measured). A granule gets a huge page only
+// once something large is written to it: where each core writes a few hundred bytes here and there, as to a KV cache,
+// clearing 2 MiB for them costs more than small pages do. Invariant: bytes of an extent read zero when it is handed
+// out; a granule is accessible while an extent lies in it. Threads: externally synchronised.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,8 @@ class ExtentSpace {
  public:
   static constexpr std::uint64_t kGranuleBytes = 2u << 20;
   static constexpr std::uint64_t kAlignBytes = 4096;
+  /// A write this large is worth huge pages: parts of tensors are sent slice by slice, a few rows each.
+  static constexpr std::uint64_t kDenseBytes = 4096;
 
   explicit ExtentSpace(std::uint64_t bytes) : bytes_((bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes) {}
   ~ExtentSpace();
@@ -33,10 +36,20 @@ class ExtentSpace {
   /// Scrubs and returns an extent of that very address and size.
   void release(std::byte* data, std::uint64_t bytes) noexcept;
 
+  /// Before `bytes` bytes at `data`, within an extent, are written at once: if they are kDenseBytes or more, their
+  /// granules get huge pages where no page is there yet, until they are released. A system without them changes
+  /// nothing.
+  void expect_write(const std::byte* data, std::uint64_t bytes) noexcept;
+
   /// Holes between and behind extents; 1 when empty (for tests: coalescing).
   std::size_t holes() const { return by_offset_.size(); }
 
  private:
+  struct Granule {
+    std::uint32_t users;  // extents that lie in it
+    std::uint32_t is_huge;
+  };
+
   bool reserve(std::string* error);
   bool open_granules(std::uint64_t offset, std::uint64_t bytes, std::string* error);
   void close_granules(std::uint64_t offset, std::uint64_t bytes) noexcept;
@@ -46,7 +59,7 @@ class ExtentSpace {
   std::uint64_t bytes_;
   void* reservation_ = nullptr;  // with what alignment costs
   std::byte* base_ = nullptr;
-  std::uint32_t* users_ = nullptr;  // extents in each granule; lazily touched
+  Granule* granules_ = nullptr;  // lazily touched
   std::map<std::uint64_t, std::uint64_t> by_offset_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;
 };

@@ -202,6 +202,8 @@ Hbm::Window Hbm::resolve(std::uint32_t client, std::uint64_t address) const noex
   return window;
 }
 
+void Hbm::expect_write(const std::byte* data, std::uint64_t bytes) noexcept { state_->space.expect_write(data, bytes); }
+
 Hbm::Window Hbm::nearest(std::uint32_t client, std::uint64_t address) const noexcept {
   const State& s = *state_;
   Window best;

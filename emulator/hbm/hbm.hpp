@@ -39,6 +39,8 @@ class Hbm {
     std::uint64_t grant_bytes = 0;
   };
   Window resolve(std::uint32_t client, std::uint64_t address) const noexcept;
+  /// Before the copy engine writes `bytes` bytes at a window's `data`: large writes get huge pages. Stepping thread.
+  void expect_write(const std::byte* data, std::uint64_t bytes) noexcept;
   /// Nearest grant of the client to an address, for error records; {0, 0} if it has none.
   Window nearest(std::uint32_t client, std::uint64_t address) const noexcept;
 

@@ -13,6 +13,7 @@
 
 #include "emulator/device/fixed_point.hpp"
 #include "emulator/hbm/host_budget.hpp"
+#include "tests/unit/emulator/hbm/huge_pages.hpp"
 
 namespace jal::emu {
 namespace {
@@ -127,6 +128,25 @@ TEST_F(CopyEngineTest, FillRepeatsThePatternInEverySlice) {
       EXPECT_EQ(*hbm_data(slice, 63), std::byte{0});
       EXPECT_EQ(*hbm_data(slice, 64 + 40000), std::byte{0});
     }
+  }
+}
+
+TEST_F(CopyEngineTest, LargeTransfersToHbmGetHugePages) {
+  if (!test::system_has_huge_pages()) GTEST_SKIP() << "this kernel has no transparent huge pages";
+  // Each 4 MiB, so that they share no granule: copied to, filled, written a little, read.
+  constexpr std::uint64_t kBytes = 4 << 20;
+  for (std::uint32_t part = 0; part < 4; ++part) map(1, part * 64, kBytes);
+  std::vector<unsigned char> host(kBytes);
+  const auto hbm_at = [](std::uint64_t part) { return JAL_ADDRESS_HBM(0, part * kBytes); };
+  ASSERT_EQ(run(request(hbm_at(0), at(host.data()), kBytes)), JAL_OK) << fault.text;
+  hal::DmaRequest fill = request(hbm_at(1), 0, kBytes);
+  fill.fill = true;
+  ASSERT_EQ(run(fill), JAL_OK) << fault.text;
+  ASSERT_EQ(run(request(hbm_at(2), at(host.data()), 1024)), JAL_OK) << fault.text;
+  ASSERT_EQ(run(request(at(host.data()), hbm_at(3), kBytes)), JAL_OK) << fault.text;
+  const bool expected[] = {true, true, false, false};
+  for (std::uint64_t part = 0; part < 4; ++part) {
+    EXPECT_EQ(test::asks_for_huge_pages(hbm_data(0, part * kBytes + kBytes / 2)), expected[part]) << part;
   }
 }
 

@@ -11,6 +11,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/unit/emulator/hbm/huge_pages.hpp"
+
 namespace jal::emu {
 namespace {
 
@@ -88,6 +90,47 @@ TEST(ExtentSpace, LimitOfAddressSpaceIsNamed) {
 }
 #endif
 
+TEST(ExtentSpace, LargeWritesAloneAskForHugePagesUntilReleased) {
+  if (!test::system_has_huge_pages()) GTEST_SKIP() << "this kernel has no transparent huge pages";
+  ExtentSpace space(16 * kMiB);
+  std::string error;
+  std::byte* data = space.allocate(8 * kMiB, &error);
+  const auto granules = [&] {
+    std::string text;
+    for (std::uint64_t at = 0; at < 8 * kMiB; at += ExtentSpace::kGranuleBytes) {
+      text += test::asks_for_huge_pages(data + at) ? 'H' : '.';
+    }
+    return text;
+  };
+  space.expect_write(data, ExtentSpace::kDenseBytes - 1);
+  EXPECT_EQ(granules(), "....");
+  // The last byte of granule 1 and the rest in granule 2.
+  space.expect_write(data + 4 * kMiB - 1, ExtentSpace::kDenseBytes);
+  EXPECT_EQ(granules(), ".HH.");
+  space.expect_write(data, 8 * kMiB);
+  EXPECT_EQ(granules(), "HHHH");
+  space.release(data, 8 * kMiB);
+  EXPECT_EQ(space.allocate(8 * kMiB, &error), data);
+  EXPECT_EQ(granules(), "....");
+  space.release(data, 8 * kMiB);
+}
+
+TEST(ExtentSpace, GranuleWithAnotherExtentKeepsItsPages) {
+  if (!test::system_has_huge_pages()) GTEST_SKIP() << "this kernel has no transparent huge pages";
+  ExtentSpace space(16 * kMiB);
+  std::string error;
+  std::byte* first = space.allocate(kMiB, &error);
+  std::byte* second = space.allocate(2 * kMiB, &error);
+  space.expect_write(first, kMiB);
+  space.expect_write(second, 2 * kMiB);
+  std::memset(first, 1, kMiB);
+  space.release(second, 2 * kMiB);
+  EXPECT_TRUE(test::asks_for_huge_pages(first));
+  EXPECT_FALSE(test::asks_for_huge_pages(first + ExtentSpace::kGranuleBytes));
+  EXPECT_EQ(first[kMiB - 1], std::byte{1});
+  space.release(first, kMiB);
+}
+
 TEST(ExtentSpace, ManyOwnersNeverSeeEachOthersBytes) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -107,6 +150,7 @@ TEST(ExtentSpace, ManyOwnersNeverSeeEachOthersBytes) {
       if (data == nullptr) continue;
       ASSERT_TRUE(reads_zero(data, bytes)) << "step " << step;
       const std::byte mark{static_cast<unsigned char>(1 + step % 255)};
+      if (step % 2 == 0) space.expect_write(data, bytes);
       std::memset(data, static_cast<int>(mark), bytes);
       owners.push_back({data, bytes, mark});
     } else if (!owners.empty()) {
