@@ -1,4 +1,5 @@
-# jal_kernel_library(NAME ops_llama SOURCES ... [INCLUDES dirs...] [DESTINATION dir]): a .jko made by jalcc, target jal_NAME.
+# jal_kernel_library(NAME ops_llama SOURCES ... [INCLUDES dirs...] [OPTIONS words...] [DESTINATION dir]): a .jko made by
+# jalcc, with further OPTIONS of jalcc, target jal_NAME.
 #
 # The build tree has include/jal as an installed prefix does, so that jalcc finds the SDK's headers the same way in both.
 foreach(part IN ITEMS firmware/abi/include/jal/abi firmware/kernel/include/jal/kernel firmware/ops/include/jal/ops)
@@ -10,7 +11,7 @@ foreach(part IN ITEMS firmware/abi/include/jal/abi firmware/kernel/include/jal/k
 endforeach()
 
 function(jal_kernel_library)
-  cmake_parse_arguments(A "" "NAME;DESTINATION" "SOURCES;INCLUDES" ${ARGN})
+  cmake_parse_arguments(A "" "NAME;DESTINATION" "SOURCES;INCLUDES;OPTIONS" ${ARGN})
   if(NOT A_DESTINATION)
     set(A_DESTINATION ${CMAKE_BINARY_DIR}/lib/jal/ops)
   endif()
@@ -26,7 +27,7 @@ function(jal_kernel_library)
   endforeach()
   file(MAKE_DIRECTORY ${A_DESTINATION})
   add_custom_command(OUTPUT ${output}
-    COMMAND jalcc -o ${output} --depfile ${output}.d ${includes} ${sources}
+    COMMAND jalcc -o ${output} --depfile ${output}.d ${A_OPTIONS} ${includes} ${sources}
     DEPENDS jalcc ${sources} DEPFILE ${output}.d COMMENT "Compiling kernels ${A_NAME}.jko" VERBATIM)
   add_custom_target(jal_${A_NAME} ALL DEPENDS ${output})
   set_target_properties(jal_${A_NAME} PROPERTIES JAL_KERNEL_FILE ${output})

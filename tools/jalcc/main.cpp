@@ -14,7 +14,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "tools/jalcc/elf.hpp"
@@ -37,27 +39,46 @@ void write_file(const fs::path& path, const std::vector<std::uint8_t>& bytes) {
   std::ofstream out(temporary, std::ios::binary);
   out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   out.close();
+  // The reason, before the clean-up below sets errno anew.
   std::error_code error;
-  if (out) fs::rename(temporary, path, error);
-  if (!out || error) {
-    fs::remove(temporary, error);
-    throw Failure(fmt::format("{}: cannot be written: {}", path.string(), std::strerror(errno)));
-  }
+  if (!out)
+    error.assign(errno, std::generic_category());
+  else
+    fs::rename(temporary, path, error);
+  if (!error) return;
+  std::error_code ignored;
+  fs::remove(temporary, ignored);
+  throw Failure(fmt::format("{}: cannot be written: {}", path.string(), error.message()));
 }
 
-/// Headers of the SDK: beside this program in an installed prefix and in the build tree alike.
-fs::path include_directory() {
-  const fs::path self = fs::read_symlink("/proc/self/exe");
-  const fs::path dir = self.parent_path().parent_path() / "include";
-  if (!fs::exists(dir / "jal/kernel/core.hpp")) {
-    throw Failure(
-        fmt::format("the kernel SDK's headers are not at {}; install jalcc with the SDK, or pass -I", dir.string()));
+/// Headers of the SDK, in the first directory that has them: those of -I, or the one beside this program, in an
+/// installed prefix and in the build tree alike.
+fs::path include_directory(const std::vector<std::string>& given) {
+  const fs::path beside = fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "include";
+  std::vector<fs::path> directories(given.begin(), given.end());
+  directories.push_back(beside);
+  std::error_code ignored;
+  for (const fs::path& dir : directories) {
+    if (fs::exists(dir / "jal/kernel/core.hpp", ignored)) return dir;
   }
-  return dir;
+  throw Failure(
+      fmt::format("the kernel SDK's headers are not at {}; install jalcc with the SDK, or name with -I the directory "
+                  "that has jal/kernel/core.hpp",
+                  beside.string()));
+}
+
+/// The compiler and the words that go before the flags. CXX may hold several, as for make: "ccache g++".
+std::vector<std::string> compiler() {
+  const char* cxx = std::getenv("CXX");
+  std::istringstream in(cxx != nullptr ? cxx : "");
+  std::vector<std::string> words(std::istream_iterator<std::string>(in), {});
+  if (words.empty()) words.push_back("g++");
+  return words;
 }
 
 int run(const std::vector<std::string>& words) {
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   const pid_t child = fork();
@@ -106,17 +127,21 @@ struct Options {
   bool verify = false;
 };
 
+/// Runs the compiler with some words.
+void run_compiler(const Options& options, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = compiler();
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  if (options.verbose) std::fprintf(stderr, "%s\n", fmt::format("{}", fmt::join(words, " ")).c_str());
+  if (run(words) != 0) throw Failure("the compiler refused the kernels; its messages are above");
+}
+
 void compile(const Options& options) {
-  const char* cxx = std::getenv("CXX");
   const ScratchDirectory scratch;
-  const fs::path native = scratch.path() / "kernels.so";
   // Equal bits need every fused multiply-add written, hence no contraction. No standard library is linked: a kernel
   // runs on a core, not in a process. memcpy and its kin come from the emulator's process.
-  std::vector<std::string> words = {cxx != nullptr && *cxx != '\0' ? cxx : "g++",
+  std::vector<std::string> flags = {"-c",
                                     "-std=c++20",
-                                    "-shared",
                                     "-fPIC",
-                                    "-nostdlib",
                                     "-fvisibility=hidden",
                                     "-fno-exceptions",
                                     "-fno-rtti",
@@ -125,20 +150,33 @@ void compile(const Options& options) {
                                     "-ffp-contract=off",
                                     "-Wall",
                                     "-Wextra",
-                                    "-Wl,--build-id=sha1",
                                     "-O" + options.optimise};
-  if (options.debug) words.push_back("-g");
-  for (const std::string& define : options.defines) words.push_back("-D" + define);
-  for (const std::string& dir : options.includes) words.push_back("-I" + dir);
-  words.push_back("-I" + include_directory().string());
-  if (!options.dependencies.empty()) {
-    words.insert(words.end(), {"-MMD", "-MF", options.dependencies, "-MT", options.output});
+  if (options.debug) flags.push_back("-g");
+  for (const std::string& define : options.defines) flags.push_back("-D" + define);
+  for (const std::string& dir : options.includes) flags.push_back("-I" + dir);
+  flags.push_back("-I" + include_directory(options.includes).string());
+  // One run for each source: a single one would keep the headers of the last source only, and no cache takes it.
+  std::vector<std::string> objects;
+  std::vector<std::uint8_t> rules;
+  for (std::size_t i = 0; i < options.sources.size(); ++i) {
+    const fs::path object = scratch.path() / fmt::format("{}.o", i), rule = scratch.path() / fmt::format("{}.d", i);
+    std::vector<std::string> words = flags;
+    if (!options.dependencies.empty()) words.insert(words.end(), {"-MMD", "-MF", rule.string(), "-MT", options.output});
+    words.insert(words.end(), {options.sources[i], "-o", object.string()});
+    run_compiler(options, words);
+    objects.push_back(object.string());
+    if (options.dependencies.empty()) continue;
+    const std::vector<std::uint8_t> text = read_file(rule);
+    rules.insert(rules.end(), text.begin(), text.end());
   }
-  words.insert(words.end(), options.sources.begin(), options.sources.end());
-  words.insert(words.end(), {"-o", native.string()});
-  if (options.verbose) std::fprintf(stderr, "%s\n", fmt::format("{}", fmt::join(words, " ")).c_str());
-  if (run(words) != 0) throw Failure("the compiler refused the kernels; its messages are above");
-  write_file(options.output, jal::cc::make_module(read_file(native)));
+  const fs::path native = scratch.path() / "kernels.so";
+  std::vector<std::string> link = {"-shared", "-nostdlib", "-Wl,--build-id=sha1", "-o", native.string()};
+  link.insert(link.end(), objects.begin(), objects.end());
+  run_compiler(options, link);
+  const std::vector<std::uint8_t> module = jal::cc::make_module(read_file(native));
+  // The rule first: a module without it would never be made again when a header changes.
+  if (!options.dependencies.empty()) write_file(options.dependencies, rules);
+  write_file(options.output, module);
 }
 
 }  // namespace

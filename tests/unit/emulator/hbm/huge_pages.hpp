@@ -2,10 +2,9 @@
 #pragma once
 #include <unistd.h>
 
-#include <cinttypes>
 #include <cstdint>
-#include <cstdio>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 namespace jal::emu::test {
@@ -20,7 +19,9 @@ inline bool asks_for_huge_pages(const void* address) {
   bool inside = false;
   while (std::getline(smaps, line)) {
     std::uintptr_t begin = 0, end = 0;
-    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2) {
+    char dash = 0;
+    std::istringstream in(line);
+    if (in >> std::hex >> begin >> dash >> end && dash == '-') {
       inside = begin <= wanted && wanted < end;
     } else if (inside && line.rfind("VmFlags:", 0) == 0) {
       return (line + " ").find(" hg ") != std::string::npos;

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -28,17 +29,17 @@ class JalccTest(unittest.TestCase):
         path.write_text(KERNEL.format(name=kernel, body=body) if text is None else text)
         return path
 
-    def jalcc(self, *words):
-        done = subprocess.run([JALCC, *map(str, words)], cwd=self.folder, capture_output=True, text=True, timeout=120)
+    def jalcc(self, *words, program=JALCC, **environment):
+        done = subprocess.run([program, *map(str, words)], cwd=self.folder, capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
         return done.returncode, done.stdout, done.stderr
 
-    def compiles(self, *words):
-        code, out, err = self.jalcc(*words)
+    def compiles(self, *words, **how):
+        code, out, err = self.jalcc(*words, **how)
         self.assertEqual(code, 0, err)
         return out
 
-    def refused(self, expected_code, parts, *words):
-        code, out, err = self.jalcc(*words)
+    def refused(self, expected_code, parts, *words, **how):
+        code, out, err = self.jalcc(*words, **how)
         self.assertEqual(code, expected_code, err)
         for part in parts:
             self.assertIn(part, out + err)
@@ -71,6 +72,15 @@ class JalccTest(unittest.TestCase):
         self.assertIn("inc/extra.hpp", rule)
         self.assertIn("jal/kernel/core.hpp", rule)
 
+    def test_the_rule_names_the_headers_of_every_source(self):
+        for name in ("first", "second"):
+            (self.folder / f"{name}.hpp").write_text("#pragma once\n")
+            self.source(f"{name}.cpp", text=f'#include "{name}.hpp"\n' + KERNEL.format(name=name, body=""))
+        self.compiles("-o", "both.jko", "--depfile", "both.d", "first.cpp", "second.cpp")
+        rule = (self.folder / "both.d").read_text()
+        for part in ("first.cpp", "first.hpp", "second.cpp", "second.hpp"):
+            self.assertIn(part, rule)
+
     def test_an_undefined_symbol_is_refused_by_name(self):
         path = self.source("missing.cpp", text='extern "C" int not_here(int);\n' + KERNEL.format(name="missing", body="(void)not_here(1);"))
         self.refused(1, ["not_here"], "-o", "missing.jko", path)
@@ -87,6 +97,37 @@ class JalccTest(unittest.TestCase):
         self.refused(1, ["bad.cpp", "nonsense"], "-o", "kept.jko", self.source("bad.cpp", body="nonsense;"))
         self.assertEqual((self.folder / "kept.jko").read_bytes(), before)
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["bad.cpp", "good.cpp", "kept.jko"], "nothing half made is left")
+
+    def test_refused_kernels_leave_the_old_rule_of_headers(self):
+        undefined = self.source("undefined.cpp", text='extern "C" int not_here(int);\n' + KERNEL.format(name="undefined", body="(void)not_here(1);"))
+        self.refused(1, ["not_here"], "-o", "kept.jko", "--depfile", "kept.d", undefined)
+        self.assertFalse((self.folder / "kept.d").exists())
+        (self.folder / "kept.d").write_text("as before\n")
+        for path in (undefined, self.source("bad.cpp", body="nonsense;")):
+            self.refused(1, [], "-o", "kept.jko", "--depfile", "kept.d", path)
+            self.assertEqual((self.folder / "kept.d").read_text(), "as before\n")
+
+    def test_what_cannot_be_written_is_named_with_the_reason(self):
+        path = self.source("good.cpp")
+        (self.folder / "taken.jko").mkdir()
+        self.refused(1, ["taken.jko", "Is a directory"], "-o", "taken.jko", path)
+        self.refused(1, ["absent/x.jko", "No such file or directory"], "-o", "absent/x.jko", path)
+        self.refused(1, ["absent/x.d", "No such file or directory"], "-o", "x.jko", "--depfile", "absent/x.d", path)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["good.cpp", "taken.jko"])
+
+    def test_the_compiler_may_have_words_before_it(self):
+        path = self.source("good.cpp")
+        self.compiles("-o", "x.jko", path, CXX="env WORD=1 g++")
+        self.compiles("-o", "x.jko", path, CXX="")
+        self.refused(1, ["no-such-compiler: No such file", "set CXX"], "-o", "x.jko", path, CXX="no-such-compiler -m64")
+
+    def test_headers_that_are_not_beside_it_are_taken_from_a_folder_named(self):
+        alone = self.folder / "alone/bin/jalcc"
+        alone.parent.mkdir(parents=True)
+        shutil.copy2(JALCC, alone)
+        path = self.source("good.cpp")
+        self.refused(1, ["alone/include", "-I"], "-o", "x.jko", path, program=alone)
+        self.compiles("-I", JALCC.parent.parent / "include", "-o", "x.jko", path, program=alone)
 
     def test_damaged_modules_do_not_verify(self):
         self.compiles("-o", "whole.jko", self.source("whole.cpp"))
