@@ -280,17 +280,14 @@ jal_ev prepare(jal_core* raw, const jal_prepare_op* op, jal_after after, const j
 }
 
 /// The core that this worker runs next is likely to be at the same place of the same kernel: its weights, which nothing
-/// has read yet, start to come from memory while this core's are multiplied. What lies behind, the CPU's own prefetcher
-/// has found by then.
-void prefetch_next_weights(const CoreState& core, jal_tile weights) {
-  constexpr std::uint32_t kMostBytes = 4096;
+/// has read yet, may come from memory while this core's are multiplied. nullptr: it has none there.
+const std::byte* next_weights(const CoreState& core, jal_tile weights, std::uint64_t bytes) {
   const CoreState* next = core.worker->ahead;
-  const std::uint32_t id = jal_tile_id(weights);
-  if (next == nullptr || next->top < id) return;
+  const std::uint32_t id = jal_tile_id(weights), offset = jal_tile_offset(weights);
+  if (next == nullptr || next->top < id) return nullptr;
   const TileSlot& slot = next->slots[id - 1];
-  if (slot.binding() != Binding::hbm) return;
-  const std::uint32_t bytes = std::min(slot.bytes, kMostBytes);
-  for (std::uint32_t at = 0; at < bytes; at += 64) __builtin_prefetch(slot.data + at, 0, 2);
+  if (slot.binding() != Binding::hbm || slot.bytes < offset + bytes) return nullptr;
+  return slot.data + offset;
 }
 
 template <bool kSanitize>
@@ -326,9 +323,8 @@ jal_ev gemm(jal_core* raw, const jal_gemm_op* op, jal_after after, const jal_sit
     core.job->fault(core, JAL_ERROR_UNALIGNED_ADDRESS, "gemm: the weights' tile does not start at a multiple of 64",
                     site);
   auto* y = reinterpret_cast<float*>(destination<kSanitize>(core, op->y, y_bytes, "gemm's y"));
-  if constexpr (!kSanitize) prefetch_next_weights(core, op->weights);
   emu::gemm(weights_as, format, weights, op->rows, op->k, reinterpret_cast<const Operand*>(operand), op->m, y,
-            op->y_stride, op->panels);
+            op->y_stride, op->panels, next_weights(core, op->weights, weight_bytes));
   const Charges& charges = core.job->charges();
   const bool is_f32 = format == ActivationFormat::f32;
   const std::uint64_t flops = 2ull * op->rows * op->k * op->m;

@@ -21,6 +21,10 @@ struct TileView {
   std::size_t row_bytes;
   std::uint32_t rows;
   std::uint32_t blocks;
+  /// Codes and scales of the same shape that are likely to be read after these rows: a GEMV lets them come from memory
+  /// meanwhile. Never dereferenced. nullptr: what lies behind.
+  const std::uint8_t* next_codes = nullptr;
+  const std::uint8_t* next_scales = nullptr;
 };
 
 /// Bytes of one block's codes.

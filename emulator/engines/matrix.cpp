@@ -14,6 +14,7 @@ namespace jal::emu {
 namespace {
 
 constexpr std::uint32_t kOperandMagic = 0x4f50524eu;
+constexpr std::size_t kGemmLookAhead = 4096;
 
 /// Tokens are taken in groups of 16; the rest becomes one padded group when it is large enough, else single tokens.
 std::uint32_t group_count(std::uint32_t m, std::uint32_t threshold) {
@@ -21,21 +22,25 @@ std::uint32_t group_count(std::uint32_t m, std::uint32_t threshold) {
   return m / kLanes + (m % kLanes >= threshold ? 1 : 0);
 }
 
+struct Free {
+  void operator()(float* p) const { std::free(p); }
+};
+struct Scratch {
+  std::unique_ptr<float, Free> buffer;
+  std::size_t floats = 0;
+};
+thread_local Scratch scratch;
+
 }  // namespace
 
 float* thread_scratch(std::size_t floats) {
-  struct Free {
-    void operator()(float* p) const { std::free(p); }
-  };
-  thread_local std::unique_ptr<float, Free> buffer;
-  thread_local std::size_t capacity = 0;
-  if (floats > capacity) {
+  if (floats > scratch.floats) {
     const std::size_t bytes = round_up_64(floats * sizeof(float) + floats / 4 * sizeof(float));
-    buffer.reset(static_cast<float*>(std::aligned_alloc(64, bytes)));
-    if (!buffer) engine_defect("scratch allocation failed, bytes", bytes, 0);
-    capacity = bytes / sizeof(float);
+    scratch.buffer.reset(static_cast<float*>(std::aligned_alloc(64, bytes)));
+    if (!scratch.buffer) engine_defect("scratch allocation failed, bytes", bytes, 0);
+    scratch.floats = bytes / sizeof(float);
   }
-  return buffer.get();
+  return scratch.buffer.get();
 }
 
 void engine_defect(const char* what, std::uint64_t got, std::uint64_t expected) {
@@ -84,7 +89,8 @@ const Operand* prepare_operand(ActivationFormat format, const float* x, std::siz
 }
 
 void gemm(WeightFormat weights, ActivationFormat activations, const void* tile, std::uint32_t rows, std::uint32_t k,
-          const Operand* operand, std::uint32_t m, float* y, std::size_t y_stride, std::uint32_t panels) {
+          const Operand* operand, std::uint32_t m, float* y, std::size_t y_stride, std::uint32_t panels,
+          const void* next_tile) {
   if (rows == 0 || m == 0) return;
   if (!gemm_supported(weights, activations)) {
     engine_defect("weight format has no such activation format", static_cast<std::uint64_t>(activations),
@@ -104,29 +110,43 @@ void gemm(WeightFormat weights, ActivationFormat activations, const void* tile, 
 
   const PanelSplit split = split_panels(header.blocks, panels);
   const TileView whole = tile_view(weights, tile, rows, k);
+  const auto* next = static_cast<const std::uint8_t*>(next_tile);
   const std::size_t token_bytes = header.blocks * operand_block_bytes(layout);
   const std::uint8_t* x = reinterpret_cast<const std::uint8_t*>(operand) + sizeof(OperandHeader);
   if (header.singles != 0) {
-    float* scratch = thread_scratch(kGemvScratchFloats);
+    float* sums = thread_scratch(kGemvScratchFloats);
     const std::uint32_t first = m - header.singles;
     for (std::uint32_t row = 0; row < rows; row += kGemvRowChunk) {
       TileView part = whole;
       part.codes += row * whole.row_bytes;
       part.scales += std::size_t{row} * whole.blocks;
       part.rows = rows - row < kGemvRowChunk ? rows - row : kGemvRowChunk;
+      if (row + part.rows == rows) {
+        part.next_codes = next;
+        part.next_scales = next == nullptr ? nullptr : next + (whole.scales - whole.codes);
+      } else {
+        part.next_codes = part.codes + part.rows * whole.row_bytes;
+        part.next_scales = part.scales + std::size_t{part.rows} * whole.blocks;
+      }
       for (std::uint32_t s = 0; s < header.singles; ++s) {
-        table.gemv(part, layout, x + s * token_bytes, split, y + (first + s) * y_stride + row, scratch);
+        table.gemv(part, layout, x + s * token_bytes, split, y + (first + s) * y_stride + row, sums);
       }
     }
   }
   x += header.singles * token_bytes;
-  float* scratch = header.groups != 0 ? thread_scratch(gemm_scratch_floats(header.blocks)) : nullptr;
+  float* partial = header.groups != 0 ? thread_scratch(gemm_scratch_floats(header.blocks)) : nullptr;
+  // A GEMM takes long enough for the CPU's own prefetcher, which only has to be told where.
+  if (header.groups != 0 && next != nullptr) {
+    for (std::size_t at = 0; at < kGemmLookAhead && at < whole.row_bytes * rows; at += 64) {
+      __builtin_prefetch(next + at, 0, 2);
+    }
+  }
   for (std::uint32_t g = 0; g < header.groups; g += kGroupChunk) {
     const std::uint32_t groups = header.groups - g < kGroupChunk ? header.groups - g : kGroupChunk;
     const std::uint32_t begin = g * kLanes;
     const std::uint32_t tokens = m - begin < groups * kLanes ? m - begin : groups * kLanes;
     table.gemm(whole, layout, x + g * token_bytes * kLanes, groups, tokens, split, y + begin * y_stride, y_stride,
-               scratch);
+               partial);
   }
 }
 

@@ -38,10 +38,12 @@ const Operand* prepare_operand(ActivationFormat format, const float* x, std::siz
 /// mismatch is a defect of the caller and ends the process with a message. y overlaps neither input.
 /// panels: 8 when k is a whole K dimension; 8 / n when it is the share of one of n chips, cut by panel_range(). The
 /// shares' results added by bracket_sum() equal the whole's, bit for bit.
-/// Up to seven tokens are computed one by one from 64 rows at a time (GEMV), more of them in groups of 16 (GEMM), which
-/// decode each weight once per 128 tokens. Any thread; uses a scratch
-/// buffer that belongs to the thread.
+/// next_tile: a tile of the same shape that this thread is likely to multiply next; it starts to come from memory,
+/// which changes nothing else. nullptr: what lies behind `tile`. Never dereferenced. Up to seven tokens are computed
+/// one by one from 64 rows at a time (GEMV), more of them in groups of 16 (GEMM), which decode each weight once per 128
+/// tokens. Any thread; uses a scratch buffer that belongs to the thread.
 void gemm(WeightFormat weights, ActivationFormat activations, const void* tile, std::uint32_t rows, std::uint32_t k,
-          const Operand* operand, std::uint32_t m, float* y, std::size_t y_stride, std::uint32_t panels = kPanels);
+          const Operand* operand, std::uint32_t m, float* y, std::size_t y_stride, std::uint32_t panels = kPanels,
+          const void* next_tile = nullptr);
 
 }  // namespace jal::emu
