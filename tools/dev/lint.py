@@ -20,7 +20,7 @@ SAMPLE = 8
 LIMIT = 40  # at about 4 s a source on two cores, under three minutes
 DATABASE = ROOT / "build/dev/compile_commands.json"
 # GCC's flags that clang 14 does not know; everything else is passed as it is.
-GCC_ONLY = re.compile(r"^-(fno-var-tracking|fstack-usage|Wno-maybe-uninitialized|Wno-stringop|fconcepts|mno-avx512fp16)")
+GCC_ONLY = re.compile(r"^-(fno-var-tracking|fstack-usage|Wno-maybe-uninitialized|Wno-stringop|fconcepts|fno-tree-loop-distribute-patterns|mno-avx512fp16)")
 
 
 def say(text):

@@ -23,6 +23,7 @@ struct Arch {
   };
   static constexpr OperandLayout kScaledLayout = OperandLayout::scaled_f32;  ///< "zipped" is the natural order here
   static constexpr bool kHasQuickMxfp8 = true;                               ///< there is decode_mxfp8_quick()
+  static constexpr bool kFoldsEarly = false;  ///< there is RowFold; sixteen registers are too few
   static constexpr int kGemvRows = 2;
   static constexpr int kMaxRows = JAL_ENGINE_ROWS(6);  ///< 12 accumulators, 2 tokens, 1 weight: 15 of 16 registers
   static constexpr int kTokenVectors = 1;
@@ -94,8 +95,10 @@ struct Arch {
   /// What is kept of a panel until the fold of all eight: here already lanes l + 8 added onto l.
   using Half = __m256;
   JAL_INLINE static Half half(V v) { return _mm256_add_ps(v.lo, v.hi); }
-  JAL_INLINE static __m256 fold_8(const Half* panels) { return fold_half_8(panels); }
-  JAL_INLINE static __m256 fold_8_zipped(const Half* panels) { return fold_half_8(panels); }
+  template <bool kZipped>
+  JAL_INLINE static __m256 fold_8(const Half* panels) {
+    return fold_half_8(panels);
+  }
 
   /// Sixteen even and odd pairs (x0, x1, ...) to two vectors.
   JAL_INLINE static void deinterleave(const float* p, V& even, V& odd) {

@@ -27,6 +27,7 @@ struct Arch {
   using V = __m512;
   static constexpr OperandLayout kScaledLayout = OperandLayout::scaled_f32_zipped;
   static constexpr bool kHasQuickMxfp8 = false;  ///< there is decode_mxfp8_quick()
+  static constexpr bool kFoldsEarly = true;      ///< there is RowFold
   static constexpr int kGemvRows = 4;
   static constexpr int kMaxRows = JAL_ENGINE_ROWS(12);
   static constexpr int kTokenVectors = 2;  ///< 24 accumulators, 2 tokens, 1 weight, 1 scale, 1 partial: 29 of 32
@@ -63,33 +64,56 @@ struct Arch {
   }
   JAL_INLINE static V keep_below(V x, std::uint32_t n, V other) { return _mm512_mask_mov_ps(other, mask_below(n), x); }
   JAL_INLINE static float fold_sum(V v) { return fold_half_sum(_mm256_add_ps(lower(v), upper(v))); }
-  /// What is kept of a panel until the fold of all eight.
+  /// The fold of a row's eight panels, each to one value, as the panels come: pairs of vectors meet as in a binary
+  /// counter, so that four vectors a row are live and not eight, which four rows would have to keep in memory.
+  /// `zipped`: the lanes are.
+  template <bool kZipped>
+  class RowFold {
+   public:
+    template <std::uint32_t P>
+    JAL_INLINE void add_panel(V v) {
+      if constexpr (kZipped) {
+        // l + 8 lies beside l: a result holds, in quarter i, lanes 2i and 2i + 1 of two panels. Then l + 4, two
+        // quarters on, and l + 2, one quarter on.
+        constexpr int kAt = P < 2 ? 0 : P < 6 ? 1 : 2;
+        if constexpr (P % 2 == 0) v_[kAt] = v;
+        if constexpr (P % 2 == 1) v_[kAt] = add_pairs(v_[kAt], v);
+        if constexpr (P == 3) v_[0] = add_halves(v_[0], v_[1]);
+        if constexpr (P == 7) v_[0] = add_quarters(v_[0], add_halves(v_[1], v_[2]));
+      } else {
+        // l + 8: a result holds eight lanes of panels i and i + 4; l + 4: four lanes of panels 0 1 4 5 and 2 3 6 7; l +
+        // 2: two lanes of 0 2, 1 3, 4 6, 5 7.
+        if constexpr (P < 4) v_[P] = v;
+        if constexpr (P >= 4) v_[P - 4] = add_halves(v_[P - 4], v);
+        if constexpr (P == 5) v_[0] = add_quarters(v_[0], v_[1]);
+        if constexpr (P == 7) v_[0] = add_pairs(v_[0], add_quarters(v_[2], v_[3]));
+      }
+    }
+    /// Result lane p is the fold of panel p. After the last one.
+    JAL_INLINE __m256 sums() const {
+      const V v = add_neighbours(v_[0]);
+      return kZipped ? pick(v, _mm512_setr_epi32(0, 2, 8, 10, 4, 6, 12, 14, 0, 0, 0, 0, 0, 0, 0, 0))
+                     : pick(v, _mm512_setr_epi32(0, 4, 2, 6, 8, 12, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0));
+    }
+
+   private:
+    V v_[4];
+  };
+  /// The same when all eight are there.
   using Half = V;
   JAL_INLINE static Half half(V v) { return v; }
-  /// Eight vectors, each folded to one value: result lane p is the fold of v[p].
-  JAL_INLINE static __m256 fold_8(const Half* v) {
-    // l + 8: each result holds eight lanes of panels i and i + 4.
-    const V a0 = add_halves(v[0], v[4]);
-    const V a1 = add_halves(v[1], v[5]);
-    const V a2 = add_halves(v[2], v[6]);
-    const V a3 = add_halves(v[3], v[7]);
-    // l + 4: four lanes of panels 0 1 4 5 and 2 3 6 7.
-    const V b0 = add_quarters(a0, a1);
-    const V b1 = add_quarters(a2, a3);
-    // l + 2: two lanes of 0 2, 1 3, 4 6, 5 7; l + 1: one of each, twice.
-    const V c = add_pairs(b0, b1);
-    return pick(add_neighbours(c), _mm512_setr_epi32(0, 4, 2, 6, 8, 12, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0));
-  }
-  /// The same for zipped lanes.
-  JAL_INLINE static __m256 fold_8_zipped(const Half* v) {
-    // l + 8 lies beside l: each result holds, in quarter i, lanes 2i and 2i + 1 of two panels.
-    const V a0 = add_pairs(v[0], v[1]);
-    const V a1 = add_pairs(v[2], v[3]);
-    const V a2 = add_pairs(v[4], v[5]);
-    const V a3 = add_pairs(v[6], v[7]);
-    // l + 4: two quarters on; l + 2: one quarter on; l + 1: the neighbour.
-    const V c = add_quarters(add_halves(a0, a1), add_halves(a2, a3));
-    return pick(add_neighbours(c), _mm512_setr_epi32(0, 2, 8, 10, 4, 6, 12, 14, 0, 0, 0, 0, 0, 0, 0, 0));
+  template <bool kZipped>
+  JAL_INLINE static __m256 fold_8(const Half* panels) {
+    RowFold<kZipped> fold;
+    fold.template add_panel<0>(panels[0]);
+    fold.template add_panel<1>(panels[1]);
+    fold.template add_panel<2>(panels[2]);
+    fold.template add_panel<3>(panels[3]);
+    fold.template add_panel<4>(panels[4]);
+    fold.template add_panel<5>(panels[5]);
+    fold.template add_panel<6>(panels[6]);
+    fold.template add_panel<7>(panels[7]);
+    return fold.sums();
   }
   JAL_INLINE static float fold_max(V v) { return fold_half_max(_mm256_max_ps(upper(v), lower(v))); }
 
@@ -135,15 +159,19 @@ struct Arch {
     if (!mx_scale_is_plain(e)) [[unlikely]]
       return pairs_mxfp8_any_scale(p, e);
     // Each word gets its code in both bytes; shifted and masked: sign in bit 15, magnitude in bits 10 to 4.
-    const __m512i code =
-        _mm512_permutexvar_epi8(_mm512_loadu_si512(kMxfp8Order.byte),
-                                _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    const __m512i code = _mm512_permutexvar_epi8(_mm512_loadu_si512(kMxfp8Order.byte), _mm512_castsi256_si512(bytes));
     const __m512i moved = _mm512_and_si512(_mm512_srai_epi16(code, 4), _mm512_set1_epi16(static_cast<short>(0x87f0)));
+    const __m512i bias = _mm512_set1_epi32(static_cast<int>(kMxTables.e4m3_bias[e]));
+    // Denormals and zeros get a bias of their own. Fewer than one block in a hundred of weights has any, and the test
+    // of the bytes costs a third of what it saves: from cache, a GEMV is 1.06 to 1.23 times as fast on Zen 4.
+    if (_mm256_testn_epi8_mask(bytes, _mm256_set1_epi8(0x78)) == 0) [[likely]]
+      return _mm512_add_epi16(moved, bias);
     const __mmask32 small = _mm512_testn_epi16_mask(code, _mm512_set1_epi16(0x78));
-    const __m512i bias = _mm512_mask_permutexvar_epi16(
-        _mm512_set1_epi32(static_cast<int>(kMxTables.e4m3_bias[e])), small, code,
-        _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(kMxTables.e4m3_small[e]))));
-    return _mm512_add_epi16(moved, bias);
+    return _mm512_add_epi16(
+        moved, _mm512_mask_permutexvar_epi16(
+                   bias, small, code,
+                   _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(kMxTables.e4m3_small[e])))));
   }
   JAL_INLINE static __m512i pairs_mxfp4_zipped(const std::uint8_t* p, std::uint32_t e) {
     // Per quadword four codes come to the low bits of four words; words' other bits are ignored.

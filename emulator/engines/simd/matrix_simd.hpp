@@ -66,9 +66,9 @@ struct DotF32 {
     const std::uint32_t at = position(l) * 4;
     return {A::broadcast(p + at), A::broadcast(p + 64 + at)};
   }
-  JAL_INLINE static __m256 fold_8(const typename A::Half* panels) {
-    return kScaledOperand ? A::fold_8_zipped(panels) : A::fold_8(panels);
-  }
+  static constexpr bool kZipped = kScaledOperand;
+  /// MXFP4 has no registers left: 0.92 times as fast with it. MXFP8: see DotPairs.
+  static constexpr bool kFoldsEarly = A::kFoldsEarly && F == WeightFormat::bf16;
 
  private:
   static constexpr std::uint32_t position(std::uint32_t l) {
@@ -146,29 +146,49 @@ struct BlockCursor {
   }
 };
 
+/// Adds panel p of P and those behind it to the rows' folds. A recursion, because a fold's step depends on the panel.
+template <class D, std::uint32_t P, int R, std::uint32_t p = 0>
+JAL_INLINE void add_panels(BlockCursor<D, R>& cursor, const PanelSplit& split,
+                           typename D::Arch::template RowFold<D::kZipped>* fold) {
+  typename D::V acc[R];
+  JAL_UNROLL
+  for (int r = 0; r < R; ++r) acc[r] = D::Arch::zero();
+  if constexpr (p < P) cursor.add_blocks(acc, split.first[p + 1] - split.first[p]);
+  JAL_UNROLL
+  for (int r = 0; r < R; ++r) fold[r].template add_panel<p>(acc[r]);
+  if constexpr (p + 1 < kPanels) add_panels<D, P, R, p + 1>(cursor, split, fold);
+}
+
 /// Panel sums of R rows, eight a row.
 template <class D, std::uint32_t P, int R>
 JAL_INLINE void gemv_some_rows(BlockCursor<D, R> cursor, const PanelSplit& split, __m256 minus_zero, float* sums) {
-  using A = typename D::Arch;
-  using V = typename D::V;
   if constexpr (D::kFormat != WeightFormat::bf16) {
     for (std::size_t at = 0; at < R * cursor.scale_stride; at += 64) {
       _mm_prefetch(reinterpret_cast<const char*>(cursor.ahead_scales + at), _MM_HINT_T1);
     }
   }
-  typename A::Half half[R][kPanels];
-  for (std::uint32_t p = 0; p < P; ++p) {
-    V acc[R];
+  using A = typename D::Arch;
+  const auto keep = [&](int r, __m256 folded) { _mm256_storeu_ps(sums + r * 8, _mm256_or_ps(folded, minus_zero)); };
+  if constexpr (D::kFoldsEarly) {
+    typename A::template RowFold<D::kZipped> fold[R];
+    add_panels<D, P>(cursor, split, fold);
     JAL_UNROLL
-    for (int r = 0; r < R; ++r) acc[r] = A::zero();
-    cursor.add_blocks(acc, split.first[p + 1] - split.first[p]);
+    for (int r = 0; r < R; ++r) keep(r, fold[r].sums());
+  } else {
+    typename A::Half half[R][kPanels];
+    for (std::uint32_t p = 0; p < P; ++p) {
+      typename D::V acc[R];
+      JAL_UNROLL
+      for (int r = 0; r < R; ++r) acc[r] = A::zero();
+      cursor.add_blocks(acc, split.first[p + 1] - split.first[p]);
+      JAL_UNROLL
+      for (int r = 0; r < R; ++r) half[r][p] = A::half(acc[r]);
+    }
     JAL_UNROLL
-    for (int r = 0; r < R; ++r) half[r][p] = A::half(acc[r]);
-  }
-  JAL_UNROLL
-  for (int r = 0; r < R; ++r) {
-    for (std::uint32_t p = P; p < kPanels; ++p) half[r][p] = A::half(A::zero());
-    _mm256_storeu_ps(sums + r * 8, _mm256_or_ps(D::fold_8(half[r]), minus_zero));
+    for (int r = 0; r < R; ++r) {
+      for (std::uint32_t p = P; p < kPanels; ++p) half[r][p] = A::half(A::zero());
+      keep(r, A::template fold_8<D::kZipped>(half[r]));
+    }
   }
 }
 

@@ -72,12 +72,23 @@ inline unsigned testn_epi16_mask(__m512i a, __m512i b) {
   return mask;
 }
 
+inline unsigned testn_epi8_mask(__m256i a, __m256i b) {
+  unsigned char x[32];
+  unsigned char y[32];
+  std::memcpy(x, &a, sizeof a);
+  std::memcpy(y, &b, sizeof b);
+  unsigned mask = 0;
+  for (unsigned i = 0; i < 32; ++i) mask |= (x[i] & y[i]) == 0 ? 1u << i : 0u;
+  return mask;
+}
+
 }  // namespace jal::emu::simde_gap
 
 #define _mm512_cvtepu16_epi32(a) (jal::emu::simde_gap::widen<int, unsigned short, __m512i>(a))
 #define _mm512_maskz_loadu_ps(k, p) (jal::emu::simde_gap::maskz_loadu_ps(k, p))
 #define _mm512_mask_storeu_ps(p, k, v) (jal::emu::simde_gap::mask_storeu_ps(p, k, v))
 #define _mm512_shuffle_f32x4(a, b, imm) (jal::emu::simde_gap::shuffle_f32x4(a, b, imm))
+#define _mm256_testn_epi8_mask(a, b) (jal::emu::simde_gap::testn_epi8_mask(a, b))
 #define _mm512_testn_epi16_mask(a, b) (jal::emu::simde_gap::testn_epi16_mask(a, b))
 #define _mm512_cmplt_epu16_mask(a, b) (jal::emu::simde_gap::cmplt_epu16_mask(a, b))
 #define _mm512_mask_sub_epi16(src, k, a, b) (_mm512_mask_mov_epi16(src, k, _mm512_sub_epi16(a, b)))
