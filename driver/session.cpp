@@ -151,10 +151,16 @@ Result<Session::Answer> Session::ask(std::uint32_t opcode, std::initializer_list
 }
 
 std::optional<jal_error_record> Session::record(std::uint32_t id) const {
-  const std::uint64_t written = std::atomic_ref(region_->record_count).load(std::memory_order_acquire);
-  if (id == 0 || id > written || written - id >= JAL_ERROR_RECORDS) return std::nullopt;
+  // Record id + JAL_ERROR_RECORDS takes the slot; it is begun once the one before it is counted.
+  const auto is_whole = [&] {
+    const std::uint64_t written = std::atomic_ref(region_->record_count).load(std::memory_order_acquire);
+    return id != 0 && id <= written && written - id < JAL_ERROR_RECORDS - 1;
+  };
+  if (!is_whole()) return std::nullopt;
   jal_error_record copy = region_->records[(id - 1) % JAL_ERROR_RECORDS];
-  if (copy.id != id) return std::nullopt;
+  // Pairs with the writer's release fence before it writes a record: the copy comes before the count is read again.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (!is_whole() || copy.id != id) return std::nullopt;
   copy.kernel[sizeof copy.kernel - 1] = '\0';
   copy.file[sizeof copy.file - 1] = '\0';
   copy.text[sizeof copy.text - 1] = '\0';

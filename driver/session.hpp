@@ -84,7 +84,8 @@ class Session {
   /// DEVICE_LOST.
   Result<Answer> ask(std::uint32_t opcode, std::initializer_list<std::uint64_t> arguments);
 
-  /// A copy of an error record; empty if it was overwritten since or never written.
+  /// A copy of an error record; empty if it was never written or is not among the newest JAL_ERROR_RECORDS - 1, so that
+  /// it may be overwritten by now. Any thread.
   std::optional<jal_error_record> record(std::uint32_t id) const;
   /// The failure that took the device down, as a Status with a message.
   Status lost() const;

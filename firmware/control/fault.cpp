@@ -63,6 +63,8 @@ uint32_t Control::write_record(uint32_t client, uint32_t index, const jal_packet
   memcpy(record.kernel, fault.kernel, sizeof record.kernel);
   memcpy(record.file, fault.file, sizeof record.file);
   memcpy(record.text, fault.text, sizeof record.text);
+  // A reader that sees any of this record sees the count of the one before it.
+  __atomic_thread_fence(__ATOMIC_RELEASE);
   owner.region->records[(number - 1) % JAL_ERROR_RECORDS] = record;
   store_release(&owner.region->record_count, number);
   ++errors_;

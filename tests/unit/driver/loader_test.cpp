@@ -143,5 +143,14 @@ TEST_F(UnsoundInstance, ARecordOfAnotherNumberIsNotHandedOut) {
   EXPECT_FALSE(session->record(1000 - JAL_ERROR_RECORDS).has_value());
 }
 
+TEST_F(UnsoundInstance, ARecordThatMayBeOverwrittenByNowIsNotHandedOut) {
+  ASSERT_TRUE(attach().ok());
+  fake().region->record_count = 1000;
+  // Record 1001 goes where 937 is and is counted when it is whole.
+  for (const std::uint32_t id : {937u, 938u}) fake().region->records[(id - 1) % JAL_ERROR_RECORDS].id = id;
+  EXPECT_FALSE(session->record(937).has_value());
+  EXPECT_TRUE(session->record(938).has_value());
+}
+
 }  // namespace
 }  // namespace jal::drv
