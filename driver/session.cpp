@@ -10,6 +10,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 namespace jal::drv {
 namespace {
@@ -157,9 +158,16 @@ std::optional<jal_error_record> Session::record(std::uint32_t id) const {
     return id != 0 && id <= written && written - id < JAL_ERROR_RECORDS - 1;
   };
   if (!is_whole()) return std::nullopt;
-  jal_error_record copy = region_->records[(id - 1) % JAL_ERROR_RECORDS];
-  // Pairs with the writer's release fence before it writes a record: the copy comes before the count is read again.
-  std::atomic_thread_fence(std::memory_order_acquire);
+  // Acquire, so that the copy comes before the count is read again; pairs with the writer's release fence before it
+  // writes a record.
+  auto* from = reinterpret_cast<std::uint64_t*>(&region_->records[(id - 1) % JAL_ERROR_RECORDS]);
+  std::uint64_t words[sizeof(jal_error_record) / sizeof(std::uint64_t)];
+  for (std::size_t i = 0; i < std::size(words); ++i) {
+    words[i] = std::atomic_ref(from[i]).load(std::memory_order_acquire);
+  }
+  jal_error_record copy;
+  static_assert(sizeof words == sizeof copy);
+  std::memcpy(&copy, words, sizeof copy);
   if (!is_whole() || copy.id != id) return std::nullopt;
   copy.kernel[sizeof copy.kernel - 1] = '\0';
   copy.file[sizeof copy.file - 1] = '\0';
