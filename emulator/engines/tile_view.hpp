@@ -10,7 +10,7 @@ inline TileView tile_view(WeightFormat format, const void* tile, std::uint32_t r
   const std::uint32_t blocks = block_count(k);
   const std::size_t row_bytes = blocks * block_code_bytes(format);
   const std::uint8_t* codes = static_cast<const std::uint8_t*>(tile);
-  return {format, codes, codes + round_up_64(row_bytes * rows), row_bytes, rows, blocks, nullptr, nullptr};
+  return {format, codes, codes + round_up_64(row_bytes * rows), row_bytes, rows, blocks};
 }
 
 }  // namespace jal::emu

@@ -1,5 +1,6 @@
 // A kernel gives the same bits at every optimisation level of jalcc, and they are those of the sums as written.
 #include <cmath>
+#include <jal/jal.hpp>
 
 #include "tests/unit/libjal/library_fixture.hpp"
 
@@ -19,12 +20,7 @@ class Levels : public LibraryTest {
     JAL_EXPECT_OK(jal_module_load(device_, (JAL_ARITHMETIC + level + ".jko").c_str(), &module));
     JAL_EXPECT_OK(jal_module_kernel(module, "arithmetic", &kernel));
     JAL_EXPECT_OK(jal_copy_to_device_blocking(device_, x, in.data(), count * sizeof(float), soon()));
-    jal_argument arguments[3] = {};
-    arguments[0].type = arguments[1].type = JAL_ARGUMENT_ADDRESS;
-    arguments[0].value.address = x;
-    arguments[1].value.address = y;
-    arguments[2].type = JAL_ARGUMENT_U32;
-    arguments[2].value.u32 = count;
+    const jal_argument arguments[] = {argument(Address{x}), argument(Address{y}), argument(count)};
     jal_stream_t made = stream();
     JAL_EXPECT_OK(jal_launch(made, kernel, 1, arguments, 3, nullptr));
     JAL_EXPECT_OK(jal_stream_synchronize(made, soon()));

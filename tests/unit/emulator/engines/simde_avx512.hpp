@@ -52,34 +52,27 @@ inline __m512 shuffle_f32x4(__m512 a, __m512 b, int imm) {
   return result;
 }
 
+/// Bit i: holds(element i of a, element i of b).
+template <class Element, class Vector, class Holds>
+inline unsigned mask_of(Vector a, Vector b, Holds holds) {
+  constexpr unsigned kElements = sizeof(Vector) / sizeof(Element);
+  Element x[kElements];
+  Element y[kElements];
+  std::memcpy(x, &a, sizeof a);
+  std::memcpy(y, &b, sizeof b);
+  unsigned mask = 0;
+  for (unsigned i = 0; i < kElements; ++i) mask |= holds(x[i], y[i]) ? 1u << i : 0u;
+  return mask;
+}
+
 inline unsigned cmplt_epu16_mask(__m512i a, __m512i b) {
-  unsigned short x[32];
-  unsigned short y[32];
-  std::memcpy(x, &a, sizeof a);
-  std::memcpy(y, &b, sizeof b);
-  unsigned mask = 0;
-  for (unsigned i = 0; i < 32; ++i) mask |= x[i] < y[i] ? 1u << i : 0u;
-  return mask;
+  return mask_of<unsigned short>(a, b, [](unsigned x, unsigned y) { return x < y; });
 }
 
-inline unsigned testn_epi16_mask(__m512i a, __m512i b) {
-  unsigned short x[32];
-  unsigned short y[32];
-  std::memcpy(x, &a, sizeof a);
-  std::memcpy(y, &b, sizeof b);
-  unsigned mask = 0;
-  for (unsigned i = 0; i < 32; ++i) mask |= (x[i] & y[i]) == 0 ? 1u << i : 0u;
-  return mask;
-}
-
-inline unsigned testn_epi8_mask(__m256i a, __m256i b) {
-  unsigned char x[32];
-  unsigned char y[32];
-  std::memcpy(x, &a, sizeof a);
-  std::memcpy(y, &b, sizeof b);
-  unsigned mask = 0;
-  for (unsigned i = 0; i < 32; ++i) mask |= (x[i] & y[i]) == 0 ? 1u << i : 0u;
-  return mask;
+/// testn of elements of either size.
+template <class Element, class Vector>
+inline unsigned testn_mask(Vector a, Vector b) {
+  return mask_of<Element>(a, b, [](unsigned x, unsigned y) { return (x & y) == 0; });
 }
 
 }  // namespace jal::emu::simde_gap
@@ -88,7 +81,7 @@ inline unsigned testn_epi8_mask(__m256i a, __m256i b) {
 #define _mm512_maskz_loadu_ps(k, p) (jal::emu::simde_gap::maskz_loadu_ps(k, p))
 #define _mm512_mask_storeu_ps(p, k, v) (jal::emu::simde_gap::mask_storeu_ps(p, k, v))
 #define _mm512_shuffle_f32x4(a, b, imm) (jal::emu::simde_gap::shuffle_f32x4(a, b, imm))
-#define _mm256_testn_epi8_mask(a, b) (jal::emu::simde_gap::testn_epi8_mask(a, b))
-#define _mm512_testn_epi16_mask(a, b) (jal::emu::simde_gap::testn_epi16_mask(a, b))
+#define _mm256_testn_epi8_mask(a, b) (jal::emu::simde_gap::testn_mask<unsigned char>(a, b))
+#define _mm512_testn_epi16_mask(a, b) (jal::emu::simde_gap::testn_mask<unsigned short>(a, b))
 #define _mm512_cmplt_epu16_mask(a, b) (jal::emu::simde_gap::cmplt_epu16_mask(a, b))
 #define _mm512_mask_sub_epi16(src, k, a, b) (_mm512_mask_mov_epi16(src, k, _mm512_sub_epi16(a, b)))
