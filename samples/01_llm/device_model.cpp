@@ -151,7 +151,7 @@ const char* DeviceModel::operation() const {
   }
 }
 
-/// The kernel's L1 for m tokens, bounded from above: its tiles by name (firmware/ops/llama/step.hpp), FP32 unless said.
+/// The kernel's L1 for m tokens, bounded from above: its tiles by name (firmware/ops/llama), FP32 unless said.
 std::uint32_t DeviceModel::largest_chunk(std::uint32_t l1_bytes) const {
   const std::uint64_t hidden = config_.hidden, ffn = config_.ffn;
   const std::uint64_t qkv = config_.q_rows() + 2ull * config_.kv_rows();
@@ -163,10 +163,11 @@ std::uint32_t DeviceModel::largest_chunk(std::uint32_t l1_bytes) const {
   const std::uint64_t units = (pages * config_.kv_heads + per_core - 1) / per_core;
   for (std::uint32_t m = JAL_LLAMA_CHUNK_MAX; m > 1; m /= 2) {
     const std::uint64_t rows = m * (config_.heads / config_.kv_heads);
-    const std::uint64_t fixed = 2 * norms + weights + 4ull * m * (2 * hidden + config_.head_dim);
+    const std::uint64_t scratch = 4ull * m * (2 * hidden + (qkv + hidden + 3 * ffn) / per_core + 64);
+    const std::uint64_t fixed = 2 * norms + weights + scratch + 4ull * m * (2 * hidden + config_.head_dim);
     const std::uint64_t attention = 4ull * m * (qkv + 2 * config_.q_rows()) +
                                     4 * units * rows * (config_.head_dim + 2) + 8 * rows * config_.head_dim;
-    const std::uint64_t feed_forward = 4ull * m * (2 * hidden + 2 * ffn + 3 * ffn / per_core + 64);
+    const std::uint64_t feed_forward = 8ull * m * ffn;
     if (fixed + std::max(attention, feed_forward) + 64 * 1024 <= l1_bytes) return m;
   }
   return 1;

@@ -67,11 +67,17 @@ inline void attend(Step& s, uint32_t layer, Tile<float> qkv, Tile<float> out) {
       core.local(s.args.kv_offset + layer * static_cast<uint64_t>(s.args.kv_slots) * unit_bytes);
 
   const uint32_t part_floats = rows * (d + 2);
-  const Tile<float> parts = core.alloc<float>(mine * part_floats);
-  const Tile<uint32_t> leaves = core.alloc<uint32_t>(mine);
-  const Tile<float> q = core.alloc<float>(rows * d);
-  const Tile<uint32_t> visible = core.alloc<uint32_t>(rows);
-  uint32_t* leaf = mine == 0 ? nullptr : core.write_view(leaves).data();
+  // Short sequences leave most cores without a unit: these bring nothing, and only take the result.
+  const bool has_tiles = mine > 0 || s.m > 1;
+  Tile<float> parts, q;
+  Tile<uint32_t> visible;
+  uint32_t* leaf = nullptr;
+  if (has_tiles) parts = core.alloc<float>(mine * part_floats);
+  if (mine > 0) {
+    leaf = core.write_view(core.alloc<uint32_t>(mine)).data();
+    q = core.alloc<float>(rows * d);
+    visible = core.alloc<uint32_t>(rows);
+  }
   uint32_t q_head = UINT32_MAX;
   Ev q_ready = {};
   for (uint32_t slot = 0; slot < mine; ++slot) {
@@ -138,7 +144,7 @@ inline void attend(Step& s, uint32_t layer, Tile<float> qkv, Tile<float> out) {
       core.wait(copy_rows(s, to, s.q_width, merged.part(head * rows * d, rows * d), group * d, group * d, s.m));
     }
   }
-  core.release(parts);
+  if (has_tiles) core.release(parts);
 }
 
 }  // namespace jal::ops::llama

@@ -25,81 +25,103 @@ inline void load_norms(Step& s, Tile<float> norms, uint32_t first, uint32_t coun
   core.release(source);
 }
 
-inline LayerWeights load_layer(Step& s, uint32_t layer) {
-  const jal_llama_layer& at = s.args.layer[layer];
+inline LayerWeights alloc_layer(Step& s) {
   const uint32_t dtype = s.args.weight_dtype;
   LayerWeights w;
-  w.start = s.core.alloc<uint8_t>(0);
-  w.qkv = load_weights(s, at.qkv_offset, dtype, s.qkv_rows, s.args.hidden, &w.qkv_ev);
-  w.o = load_weights(s, at.o_offset, dtype, s.hidden_rows, s.q_width, &w.o_ev);
-  w.gate_up = load_weights(s, at.gate_up_offset, dtype, s.both_rows, s.args.hidden, &w.gate_up_ev);
-  w.down = load_weights(s, at.down_offset, dtype, s.hidden_rows, s.args.ffn, &w.down_ev);
+  w.qkv = alloc_weights(s, dtype, s.qkv_rows, s.args.hidden);
+  w.o = alloc_weights(s, dtype, s.hidden_rows, s.q_width);
+  w.gate_up = alloc_weights(s, dtype, s.both_rows, s.args.hidden);
+  w.down = alloc_weights(s, dtype, s.hidden_rows, s.args.ffn);
   return w;
 }
+/// What a layer reads first, when `free` has come; nothing for the layer behind the last one.
+inline void load_before_down(Step& s, LayerWeights& w, uint32_t layer, Ev free) {
+  if (layer == s.args.layers) return;
+  const jal_llama_layer& at = s.args.layer[layer];
+  load_weights(s, w.qkv, at.qkv_offset, free);
+  load_weights(s, w.o, at.o_offset, free);
+  load_weights(s, w.gate_up, at.gate_up_offset, free);
+}
+inline void load_down(Step& s, LayerWeights& w, uint32_t layer, Ev free) {
+  if (layer != s.args.layers) load_weights(s, w.down, s.args.layer[layer].down_offset, free);
+}
 
-/// shard += y; x = gather of the shards.
-inline void add_residual(Step& s, Tile<float> y) {
-  if (s.shard.size() > 0) s.core.wait(s.core.add(s.shard, s.shard, y));
-  s.core.wait(s.core.allgather(s.all, s.x, s.shard, s.m));
+/// shard += y, which comes with `ready`; x = gather of the shards.
+inline void add_residual(Step& s, Tile<float> y, Ev ready) {
+  if (s.shard.size() > 0) ready = s.core.add(s.shard, s.shard, y, After(ready));
+  s.core.wait(s.core.allgather(s.all, s.x, s.shard, s.m, After(ready)));
+}
+
+/// Tiles that every layer uses again: what a layer would allocate and release costs 1 % of a decode step on the
+/// emulator.
+struct Scratch {
+  Tile<float> normed;  // [m][hidden]
+  Bytes operand;       // of `normed`
+  Tile<float> qkv, y;  // [m][this core's rows]
+  Tile<float> both;    // [m][2][ffn rows], gate and up
+  Tile<float> ffn;     // [m][ffn rows]
+};
+inline Bytes alloc_operand(Step& s, uint32_t dtype, uint32_t k, uint32_t m) {
+  return s.core.alloc<uint8_t>(s.core.operand_bytes(activation_of(dtype), k, m));
+}
+inline Scratch alloc_scratch(Step& s) {
+  Core& core = s.core;
+  Scratch t;
+  t.normed = core.alloc<float>(s.m * s.args.hidden);
+  t.operand = alloc_operand(s, s.args.weight_dtype, s.args.hidden, s.m);
+  t.qkv = core.alloc<float>(s.m * s.qkv_rows.count);
+  t.y = core.alloc<float>(s.m * s.hidden_rows.count);
+  t.both = core.alloc<float>(s.m * s.both_rows.count);
+  t.ffn = core.alloc<float>(s.m * s.ffn_rows.count);
+  return t;
 }
 
 /// Normalised x as an operand.
-inline Bytes norm_operand(Step& s, Tile<float> weight, uint32_t dtype, Tile<float> x, uint32_t m, Ev* ev) {
-  Core& core = s.core;
-  const Tile<float> normed = core.alloc<float>(m * s.args.hidden);
-  core.wait(core.rmsnorm(normed, x, weight, s.args.norm_epsilon, m));
-  return prepare(s, normed, dtype, s.args.hidden, m, ev);
+inline Ev norm_operand(Step& s, Tile<float> weight, uint32_t dtype, Tile<float> x, uint32_t m, Tile<float> normed,
+                       Bytes operand) {
+  const Ev ready = s.core.rmsnorm(normed, x, weight, s.args.norm_epsilon, m);
+  return s.core.prepare(operand, normed, activation_of(dtype), s.args.hidden, m, s.args.hidden, After(ready));
 }
 
-inline void run_layer(Step& s, uint32_t layer, const LayerWeights& w, Tile<float> attention_norm,
+/// `w` holds this layer's weights, and the next one's afterwards; loads may still be under way.
+inline void run_layer(Step& s, uint32_t layer, LayerWeights& w, const Scratch& t, Tile<float> attention_norm,
                       Tile<float> ffn_norm) {
   Core& core = s.core;
   const uint32_t dtype = s.args.weight_dtype;
   const uint32_t hidden = s.args.hidden;
-  Ev ready;
   // Attention.
+  Ev ready = norm_operand(s, attention_norm, dtype, s.x, s.m, t.normed, t.operand);
+  Ev done = project(s, t.qkv, w.qkv, dtype, s.qkv_rows, hidden, t.operand, ready);
   const Tile<float> qkv = core.alloc<float>(s.m * s.qkv_width);
-  {
-    const Bytes operand = norm_operand(s, attention_norm, dtype, s.x, s.m, &ready);
-    const Tile<float> own = core.alloc<float>(s.m * s.qkv_rows.count);
-    project(s, own, w.qkv, w.qkv_ev, dtype, s.qkv_rows, hidden, operand, ready);
-    core.wait(core.allgather(s.all, qkv, own, s.m));
-  }
+  core.wait(core.allgather(s.all, qkv, t.qkv, s.m, After(done)));
   const Tile<float> mixed = core.alloc<float>(s.m * s.q_width);
   attend(s, layer, qkv, mixed);
-  {
-    const Bytes operand = prepare(s, mixed, dtype, s.q_width, s.m, &ready);
-    const Tile<float> y = core.alloc<float>(s.m * s.hidden_rows.count);
-    project(s, y, w.o, w.o_ev, dtype, s.hidden_rows, s.q_width, operand, ready);
-    add_residual(s, y);
-  }
+  const Bytes mixed_operand = prepare(s, mixed, dtype, s.q_width, s.m, &ready);
+  add_residual(s, t.y, project(s, t.y, w.o, dtype, s.hidden_rows, s.q_width, mixed_operand, ready));
   core.release(qkv);
   // Feed-forward.
-  const Tile<float> h = core.alloc<float>(s.m * s.args.ffn);
-  {
-    const Bytes operand = norm_operand(s, ffn_norm, dtype, s.x, s.m, &ready);
+  ready = norm_operand(s, ffn_norm, dtype, s.x, s.m, t.normed, t.operand);
+  done = project(s, t.both, w.gate_up, dtype, s.both_rows, hidden, t.operand, ready);
+  load_before_down(s, w, layer + 1, done);
+  if (s.ffn_rows.count > 0) {
     const uint32_t f = s.ffn_rows.block;
-    const Tile<float> both = core.alloc<float>(s.m * 2 * f);
-    project(s, both, w.gate_up, w.gate_up_ev, dtype, s.both_rows, hidden, operand, ready);
-    const Tile<float> own = core.alloc<float>(s.m * s.ffn_rows.count);
-    if (s.ffn_rows.count > 0) {
-      jal_vec_op op = {};
-      op.fn = JAL_VEC_SWIGLU;
-      op.n = s.ffn_rows.count;
-      op.rows = s.m;
-      op.a_stride = op.b_stride = 2 * f;
-      op.out_stride = s.ffn_rows.count;
-      op.a = both.raw();
-      op.b = both.part(f, both.size() - f).raw();
-      op.out = own.raw();
-      core.wait(core.vec(op));
-    }
-    core.wait(core.allgather(s.all, h, own, s.m));
-    const Bytes down = prepare(s, h, dtype, s.args.ffn, s.m, &ready);
-    const Tile<float> y = core.alloc<float>(s.m * s.hidden_rows.count);
-    project(s, y, w.down, w.down_ev, dtype, s.hidden_rows, s.args.ffn, down, ready);
-    add_residual(s, y);
+    jal_vec_op op = {};
+    op.fn = JAL_VEC_SWIGLU;
+    op.n = s.ffn_rows.count;
+    op.rows = s.m;
+    op.a_stride = op.b_stride = 2 * f;
+    op.out_stride = s.ffn_rows.count;
+    op.a = t.both.raw();
+    op.b = t.both.part(f, t.both.size() - f).raw();
+    op.out = t.ffn.raw();
+    done = core.vec(op, After(done));
   }
+  const Tile<float> h = core.alloc<float>(s.m * s.args.ffn);
+  core.wait(core.allgather(s.all, h, t.ffn, s.m, After(done)));
+  const Bytes h_operand = prepare(s, h, dtype, s.args.ffn, s.m, &ready);
+  done = project(s, t.y, w.down, dtype, s.hidden_rows, s.args.ffn, h_operand, ready);
+  load_down(s, w, layer + 1, done);
+  add_residual(s, t.y, done);
   core.release(h);
 }
 
@@ -108,9 +130,10 @@ inline void head(Step& s, Tile<float> norm, uint32_t first, uint32_t m, Tile<flo
   Core& core = s.core;
   const uint32_t hidden = s.args.hidden;
   const uint32_t rows = s.vocab_rows.count;
-  Ev ready;
   const Tile<float> x = s.x.part(first * hidden, m * hidden);
-  const Bytes operand = norm_operand(s, norm, JAL_DTYPE_BF16, x, m, &ready);
+  const Tile<float> normed = core.alloc<float>(m * hidden);
+  const Bytes operand = alloc_operand(s, JAL_DTYPE_BF16, hidden, m);
+  const Ev ready = norm_operand(s, norm, JAL_DTYPE_BF16, x, m, normed, operand);
   const uint32_t row_bytes = hidden * 2;
   uint32_t step = kHeadTileBytes / row_bytes;
   if (step == 0) step = 1;
@@ -202,6 +225,11 @@ inline void run_step(Core& core, const jal_llama_step& args) {
     const Tile<float> own = s.x.part(s.hidden_rows.first, (s.m - 1) * hidden + s.hidden_rows.count);
     core.wait(copy_rows(s, s.shard, s.hidden_rows.count, own, hidden, s.hidden_rows.count, s.m));
   }
+  const Bytes start = core.alloc<uint8_t>(0);
+  LayerWeights weights = alloc_layer(s);
+  const Scratch scratch = alloc_scratch(s);
+  load_before_down(s, weights, 0, Ev{});
+  load_down(s, weights, 0, Ev{});
   for (uint32_t layer = 0; layer < args.layers; ++layer) {
     const uint32_t at = layer % block;
     if (at == 0) {
@@ -209,10 +237,10 @@ inline void run_step(Core& core, const jal_llama_step& args) {
       const uint32_t left = norm_vectors - first;
       load_norms(s, norms, first, left < 2 * block + 1 ? left : 2 * block + 1);
     }
-    const LayerWeights weights = load_layer(s, layer);
-    run_layer(s, layer, weights, norms.part(2 * at * hidden, hidden), norms.part((2 * at + 1) * hidden, hidden));
-    core.release(weights.start);
+    run_layer(s, layer, weights, scratch, norms.part(2 * at * hidden, hidden),
+              norms.part((2 * at + 1) * hidden, hidden));
   }
+  core.release(start);  // the head needs the room
   // The last block's broadcast ended with the final norm.
   const uint32_t last = (args.layers - 1) % block;
   finish(s, norms.part((2 * last + 2) * hidden, hidden));

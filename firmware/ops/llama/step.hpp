@@ -68,33 +68,39 @@ struct Step {
         group_heads(a.kv_heads == 0 ? 0 : a.heads / a.kv_heads) {}
 };
 
-/// Weight tiles of one layer in this core's slice; loads may still be under way.
-struct LayerWeights {
-  Bytes qkv, o, gate_up, down;
-  Ev qkv_ev, o_ev, gate_up_ev, down_ev;
-  Bytes start;  // an empty tile below all of them: releasing it frees the layer
+/// A weight matrix's rows in this core's slice, and the ticket of the load that brings a layer's. Every slice's tile
+/// has a full share of rows; a core without rows of its own has no tile and loads nothing.
+struct WeightTile {
+  Bytes tile;
+  Ev there;
 };
 
-/// Every slice's tile has a full share of rows; a core without rows of its own loads nothing.
-inline Bytes load_weights(Step& s, uint32_t offset, uint32_t dtype, Rows rows, uint32_t k, Ev* ev) {
-  *ev = Ev{};
-  if (rows.count == 0) return Bytes();
-  const Bytes tile = s.core.alloc<uint8_t>(static_cast<uint32_t>(s.core.weight_tile_bytes(dtype, rows.block, k)));
-  *ev = s.core.load(tile, s.core.local(offset));
-  return tile;
+inline WeightTile alloc_weights(Step& s, uint32_t dtype, Rows rows, uint32_t k) {
+  if (rows.count == 0) return {};
+  return {s.core.alloc<uint8_t>(static_cast<uint32_t>(s.core.weight_tile_bytes(dtype, rows.block, k))), Ev{}};
+}
+/// `free`: what read the tile last.
+inline void load_weights(Step& s, WeightTile& weights, uint32_t offset, Ev free) {
+  if (weights.tile.bytes() > 0) weights.there = s.core.load(weights.tile, s.core.local(offset), After(free));
 }
 
+/// Weight tiles of a layer. All layers use the same: a matrix of the next layer is loaded as soon as this layer's has
+/// been multiplied, so that it is on its way during what needs no weights.
+struct LayerWeights {
+  WeightTile qkv, o, gate_up, down;
+};
+
 /// Operand of x[m][k], dense.
-inline Bytes prepare(Step& s, Tile<float> x, uint32_t dtype, uint32_t k, uint32_t m, Ev* ev) {
+inline Bytes prepare(Step& s, Tile<float> x, uint32_t dtype, uint32_t k, uint32_t m, Ev* ev, After after = After()) {
   const uint32_t activation = activation_of(dtype);
   const Bytes operand = s.core.alloc<uint8_t>(s.core.operand_bytes(activation, k, m));
-  *ev = s.core.prepare(operand, x, activation, k, m, k);
+  *ev = s.core.prepare(operand, x, activation, k, m, k, after);
   return operand;
 }
 
 /// Rows of a strided matrix to another: rows x n elements.
 inline Ev copy_rows(Step& s, Tile<float> out, uint32_t out_stride, Tile<float> in, uint32_t in_stride, uint32_t n,
-                    uint32_t rows) {
+                    uint32_t rows, After after = After()) {
   jal_vec_op op = {};
   op.fn = JAL_VEC_COPY;
   op.n = n;
@@ -103,18 +109,18 @@ inline Ev copy_rows(Step& s, Tile<float> out, uint32_t out_stride, Tile<float> i
   op.out_stride = out_stride;
   op.a = in.raw();
   op.out = out.raw();
-  return s.core.vec(op);
+  return s.core.vec(op, after);
 }
 
-/// y[m][rows.count] of this core's rows; returns when the engine is done. No rows: nothing.
-inline void project(Step& s, Tile<float> y, Bytes weights, Ev weights_ev, uint32_t dtype, Rows rows, uint32_t k,
-                    Bytes operand, Ev operand_ev) {
-  if (rows.count == 0) return;
+/// y[m][rows.count] of this core's rows. No rows: nothing.
+inline Ev project(Step& s, Tile<float> y, const WeightTile& weights, uint32_t dtype, Rows rows, uint32_t k,
+                  Bytes operand, Ev operand_ev) {
+  if (rows.count == 0) return Ev{};
   const bool is_full = rows.count == rows.block;
   // The last share's tile ends in rows of zeros: they are multiplied too, and left out of y.
   const Tile<float> out = is_full ? y : s.core.alloc<float>(s.m * rows.block);
   jal_gemm_op op = {};
-  op.weights = weights.raw();
+  op.weights = weights.tile.raw();
   op.operand = operand.raw();
   op.y = out.raw();
   op.weight_dtype = dtype;
@@ -124,10 +130,12 @@ inline void project(Step& s, Tile<float> y, Bytes weights, Ev weights_ev, uint32
   op.m = s.m;
   op.y_stride = rows.block;
   op.panels = 8;
-  s.core.wait(s.core.gemm(op, After(weights_ev, operand_ev)));
-  if (is_full) return;
-  s.core.wait(copy_rows(s, y, rows.count, out, rows.block, rows.count, s.m));
+  const Ev multiplied = s.core.gemm(op, After(weights.there, operand_ev));
+  if (is_full) return multiplied;
+  const Ev copied = copy_rows(s, y, rows.count, out, rows.block, rows.count, s.m, After(multiplied));
+  s.core.wait(copied);
   s.core.release(out);
+  return copied;
 }
 
 /// x = the embedding rows of the step's tokens, on every core. The owner of a row sends it to the core that holds the
