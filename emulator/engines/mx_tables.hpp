@@ -53,6 +53,7 @@ extern const MxTables kMxTables;
 inline constexpr std::uint8_t kMaxQuickScale = 142;
 
 /// Scale bytes for which e4m3_small and e4m3_bias hold: no element is flushed and none is NaN.
-constexpr bool mx_scale_is_plain(std::uint32_t e) { return e - 18u < 255u - 18u; }
+inline constexpr std::uint8_t kMinPlainScale = 18, kMaxPlainScale = 254;
+constexpr bool mx_scale_is_plain(std::uint32_t e) { return e - kMinPlainScale <= kMaxPlainScale - kMinPlainScale; }
 
 }  // namespace jal::emu

@@ -53,6 +53,7 @@ struct PairArch : Arch {
         return pairs_mxfp4_zipped(p, scale);
       }
     }
+    JAL_INLINE static Weights of_pairs(__m512i pairs) { return pairs; }
     JAL_INLINE static void store(std::uint8_t* p, Weights w) { _mm512_storeu_si512(p, w); }
     JAL_INLINE static Activations load(const std::uint8_t* p) {
       const __m512i x = _mm512_loadu_si512(p);
@@ -71,6 +72,7 @@ struct PairArch : Arch {
       return _mm512_set1_epi32(pair);
     }
     static constexpr bool kZipped = true;
+    static constexpr bool kDecodesRows = false;
     /// MXFP8's decoder is long: eight copies of the loop over blocks are quicker alone, but jal-llm then decodes 0.96
     /// times as fast.
     static constexpr bool kFoldsEarly = F != WeightFormat::mxfp8;

@@ -6,6 +6,8 @@
 // transposition. Invariant: both give the definition's bits; roundings inside FlushScope are those of a panel, outside
 // those of the bracket.
 #pragma once
+#include <type_traits>
+
 #include "emulator/engines/kernels.hpp"
 #include "emulator/engines/mxcsr.hpp"
 #include "emulator/engines/simd/fold_avx2.hpp"
@@ -48,6 +50,11 @@ struct DotF32 {
     }
     return w;
   }
+  JAL_INLINE static Weights of_pairs(auto pairs) {
+    Weights w;
+    A::split_pairs(pairs, w.odd, w.even);
+    return w;
+  }
   JAL_INLINE static void store(std::uint8_t* p, Weights w) {
     A::store(reinterpret_cast<float*>(p), w.odd);
     A::store(reinterpret_cast<float*>(p + 64), w.even);
@@ -67,6 +74,7 @@ struct DotF32 {
     return {A::broadcast(p + at), A::broadcast(p + 64 + at)};
   }
   static constexpr bool kZipped = kScaledOperand;
+  static constexpr bool kDecodesRows = false;  ///< there is decode_rows()
   /// MXFP4 has no registers left: 0.92 times as fast with it. MXFP8: see DotPairs.
   static constexpr bool kFoldsEarly = A::kFoldsEarly && F == WeightFormat::bf16;
 
@@ -75,6 +83,22 @@ struct DotF32 {
     return kScaledOperand && A::kScaledLayout == OperandLayout::scaled_f32_zipped ? zipped_position(l) : l;
   }
 };
+
+/// Whether every scale byte of a tile is in [least, most].
+JAL_INLINE bool scales_are_within(const TileView& tile, std::uint8_t least, std::uint8_t most) {
+  const std::uint8_t* scale = tile.scales;
+  const std::uint8_t* end = scale + std::size_t{tile.rows} * tile.blocks;
+  __m256i outside = _mm256_setzero_si256();
+  for (; end - scale >= 32; scale += 32) {
+    const __m256i scales = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(scale));
+    const __m256i below = _mm256_subs_epu8(_mm256_set1_epi8(static_cast<char>(least)), scales);
+    const __m256i above = _mm256_subs_epu8(scales, _mm256_set1_epi8(static_cast<char>(most)));
+    outside = _mm256_or_si256(outside, _mm256_or_si256(below, above));
+  }
+  bool are_within = _mm256_testz_si256(outside, outside) != 0;
+  for (; scale < end; ++scale) are_within = are_within && *scale >= least && *scale <= most;
+  return are_within;
+}
 
 /// The multiplier of a GEMV over an MXFP8 tile whose scales are small (see the Arch): its decoder multiplies denormals.
 /// Only that product has any: operands are prepared without, and results are flushed here too.
@@ -88,19 +112,40 @@ struct DotQuickMxfp8 : DotF32<A, WeightFormat::mxfp8, true> {
     A::decode_mxfp8_quick(p, scale, w.odd, w.even);
     return w;
   }
-  static bool takes(const TileView& tile) {
-    const std::uint8_t* scale = tile.scales;
-    const std::uint8_t* end = scale + std::size_t{tile.rows} * tile.blocks;
-    __m256i most = _mm256_setzero_si256();
-    for (; end - scale >= 32; scale += 32) {
-      most = _mm256_max_epu8(most, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(scale)));
+  static bool takes(const TileView& tile) { return scales_are_within(tile, 0, kMaxQuickScale); }
+};
+
+/// The multiplier D of a GEMV over an MXFP8 tile of plain scales: one branch for the denormals of several rows, and
+/// none for their scales. From cache, decoder tiles are 1.15 times as fast as with two branches a block (Zen 4).
+template <class D>
+struct DotPlainMxfp8 : D {
+  using typename D::Weights;
+  static constexpr bool kDecodesRows = true;
+
+  /// One block of R rows, row r's at w + r * row_bytes with scale[r * scale_stride].
+  template <int R>
+  JAL_INLINE static void decode_rows(const std::uint8_t* w, std::size_t row_bytes, const std::uint8_t* scale,
+                                     std::size_t scale_stride, Weights* out) {
+    using A = typename D::Arch;
+    __m256i bytes[R];
+    decltype(A::small_mxfp8(bytes[0])) small = 0;
+    JAL_UNROLL
+    for (int r = 0; r < R; ++r) {
+      bytes[r] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w + static_cast<std::size_t>(r) * row_bytes));
+      small |= A::small_mxfp8(bytes[r]);
     }
-    std::uint8_t last = 0;
-    for (; scale < end; ++scale) last = *scale > last ? *scale : last;
-    const __m256i limit = _mm256_set1_epi8(static_cast<char>(kMaxQuickScale));
-    const __m256i above = _mm256_subs_epu8(most, limit);
-    return last <= kMaxQuickScale && _mm256_testz_si256(above, above) != 0;
+    if (small == 0) [[likely]] {
+      JAL_UNROLL
+      for (int r = 0; r < R; ++r) {
+        out[r] = D::of_pairs(A::pairs_mxfp8_normal(bytes[r], scale[static_cast<std::size_t>(r) * scale_stride]));
+      }
+      return;
+    }
+    JAL_UNROLL
+    for (int r = 0; r < R; ++r)
+      out[r] = D::of_pairs(A::pairs_mxfp8_small(bytes[r], scale[static_cast<std::size_t>(r) * scale_stride]));
   }
+  static bool takes(const TileView& tile) { return scales_are_within(tile, kMinPlainScale, kMaxPlainScale); }
 };
 
 /// Distance of prefetches, to the second-level cache. At 20 GB/s a memory's latency is 4 KiB; a pass over rows of K =
@@ -132,12 +177,19 @@ struct BlockCursor {
       }
       ahead += R * kCodeBytes;
       const auto tokens = D::load(x);
-      JAL_UNROLL
-      for (int r = 0; r < R; ++r) {
-        const std::uint8_t* block = w + static_cast<std::size_t>(r) * row_bytes;
-        const std::uint32_t e =
-            D::kFormat == WeightFormat::bf16 ? 0 : scale[static_cast<std::size_t>(r) * scale_stride];
-        acc[r] = D::dot(acc[r], D::decode(block, e), tokens);
+      if constexpr (D::kDecodesRows) {
+        typename D::Weights weights[R];
+        D::template decode_rows<R>(w, row_bytes, scale, scale_stride, weights);
+        JAL_UNROLL
+        for (int r = 0; r < R; ++r) acc[r] = D::dot(acc[r], weights[r], tokens);
+      } else {
+        JAL_UNROLL
+        for (int r = 0; r < R; ++r) {
+          const std::uint8_t* block = w + static_cast<std::size_t>(r) * row_bytes;
+          const std::uint32_t e =
+              D::kFormat == WeightFormat::bf16 ? 0 : scale[static_cast<std::size_t>(r) * scale_stride];
+          acc[r] = D::dot(acc[r], D::decode(block, e), tokens);
+        }
       }
       w += kCodeBytes;
       x += D::kActivationBytes;
@@ -447,11 +499,9 @@ struct MatrixKernels {
   static void gemv(const TileView& tile, OperandLayout layout, const void* operand, const PanelSplit& split, float* y,
                    float* scratch) {
     const std::uint8_t* x = static_cast<const std::uint8_t*>(operand);
-    if constexpr (A::kHasQuickMxfp8) {
-      if (tile.format == WeightFormat::mxfp8 && DotQuickMxfp8<A>::takes(tile)) {
-        return emu::gemv<DotQuickMxfp8<A>>(tile, x, split, y, scratch);
-      }
-    }
+    // Nearly every tile's scales allow a quicker decoder.
+    using Usual = std::conditional_t<A::kHasQuickMxfp8, DotQuickMxfp8<A>, DotPlainMxfp8<Scaled<WeightFormat::mxfp8>>>;
+    if (tile.format == WeightFormat::mxfp8 && Usual::takes(tile)) return emu::gemv<Usual>(tile, x, split, y, scratch);
     with_dot(tile.format, layout, [&]<class D>(D*) { emu::gemv<D>(tile, x, split, y, scratch); });
   }
   static void gemm(const TileView& tile, OperandLayout layout, const void* operand, std::uint32_t groups,
@@ -462,6 +512,18 @@ struct MatrixKernels {
   }
 
  private:
+  /// The multiplier of BF16 activations: pairs where the Arch has them.
+  template <WeightFormat F>
+  static constexpr auto scaled() {
+    if constexpr (A::kScaledLayout == OperandLayout::scaled_pairs_zipped) {
+      return static_cast<typename A::template DotPairs<F>*>(nullptr);
+    } else {
+      return static_cast<DotF32<A, F, true>*>(nullptr);
+    }
+  }
+  template <WeightFormat F>
+  using Scaled = std::remove_pointer_t<decltype(scaled<F>())>;
+
   template <class F>
   JAL_INLINE static void with_dot(WeightFormat format, OperandLayout layout, F&& f) {
     if (layout == OperandLayout::plain_f32) {
@@ -474,15 +536,6 @@ struct MatrixKernels {
         return f(scaled<WeightFormat::mxfp8>());
       case WeightFormat::mxfp4:
         return f(scaled<WeightFormat::mxfp4>());
-    }
-  }
-  /// The multiplier of BF16 activations: pairs where the Arch has them.
-  template <WeightFormat F>
-  static constexpr auto scaled() {
-    if constexpr (A::kScaledLayout == OperandLayout::scaled_pairs_zipped) {
-      return static_cast<typename A::template DotPairs<F>*>(nullptr);
-    } else {
-      return static_cast<DotF32<A, F, true>*>(nullptr);
     }
   }
 };
